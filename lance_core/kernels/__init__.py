@@ -1,4 +1,9 @@
-"""The compiled loops. See `_kernels.pyi` for what each function takes and gives."""
+"""Compiled kernels, documented in `_kernels.pyi`. Each of the C++ folders uses only the folders before it.
+
+base: memory, files, checksums, values. codecs: decoders of bytes, such as FSST and Zstandard.
+pages: decoders of whole pages, single rows and statistics. encode: the writing side.
+bindings: the functions of the Python module.
+"""
 
 from lance_core.kernels._kernels import (
     LONGEST_RUN,

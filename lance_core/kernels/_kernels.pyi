@@ -1,6 +1,5 @@
-# Types of the compiled module. `_Bytes` is anything with the buffer protocol; arrays of numbers are
-# little-endian int64.
-# Every function raises CorruptData when the bytes contradict the format.
+# Types of the compiled module. `_Bytes` is any object with the buffer protocol. Arrays of numbers are
+# little-endian int64. Every function raises CorruptData if the bytes contradict the format.
 
 from collections.abc import Sequence
 
@@ -32,30 +31,32 @@ class PieceReader:
         """
 
 class Counts:
-    """Number of values in each chunk of a row of chunks."""
+    """Number of values in each of several consecutive chunks."""
 
     def __init__(self, values: _Bytes) -> None: ...
     @property
     def total(self) -> int: ...
     def __len__(self) -> int: ...
     def scaled(self, factor: int) -> Counts:
-        """Each count times `factor`."""
+        """Return each count times `factor`."""
 
 class Stream:
-    """The same buffer of each of a row of chunks."""
+    """The same buffer of each of several consecutive chunks."""
 
     def __init__(self, data: _Bytes, offsets: _Bytes, lengths: _Bytes) -> None: ...
     def __len__(self) -> int: ...
     @property
     def num_bytes(self) -> int: ...
     def chunks(self) -> list[bytes]:
-        """Copies of all chunks, for codecs that live in libraries."""
+        """Return copies of all chunks, for codecs in other libraries."""
 
 class ArrayBuilder:
-    """Joins slices of arrays of one type, copying each once."""
+    """Joins slices of arrays of one type. Each value is copied once."""
 
     def __init__(self, value_bits: int, offset_bits: int, expected_bytes: int) -> None:
-        """Values of `value_bits`, or under offsets of `offset_bits`; with neither, validity alone."""
+        """Start an array of values of `value_bits`, or with offsets of `offset_bits`. If both are 0, it is
+        only validity.
+        """
 
     def append(
         self,
@@ -65,39 +66,43 @@ class ArrayBuilder:
         values: _Bytes | None = None,
         data: _Bytes | None = None,
     ) -> None:
-        """The values from `first` on of an array; `values` are the offsets where it has some."""
+        """Append values of an array, from `first` on. `values` are its offsets if it has offsets."""
 
     def finish(self) -> tuple[int, int, Block, Block, Block]:
-        """Number of values, number of nulls, validity (where there are nulls), values or offsets, data."""
+        """Return number of values, number of nulls, validity (if there are nulls), values or offsets,
+        data.
+        """
 
 class LevelBuilder:
-    """Joins levels (u16); entries without any have zeros."""
+    """Joins levels (u16). An entry without levels gets zeros."""
 
     def __init__(self, expected_bytes: int) -> None: ...
     def append(self, first: int, num_entries: int, levels: _Bytes) -> None:
-        """The levels of the entries from `first` on."""
+        """Append the levels of the entries from `first` on."""
 
     def finish(self, num_entries: int) -> Block | None:
-        """Those of all entries; None where none had any."""
+        """Return the levels of all entries; None if no entry had levels."""
 
 class SymbolTable:
     """A parsed FSST symbol table."""
 
     def __init__(self, table: _Bytes, way: str | None = None) -> None:
-        """`way`: one of `expand_ways`, the fastest by default. ValueError for another."""
+        """Parse a table. `way` is one of `expand_ways`, the fastest by default; others raise ValueError."""
 
     @property
     def codes(self) -> bool:
-        """False where values are stored as plain text."""
+        """False if values are stored as plain text."""
 
 def pool_use() -> tuple[int, int]:
-    """Bytes in blocks that are alive, and bytes kept for reuse."""
+    """Return the bytes in live blocks, and the bytes kept for reuse."""
 
 def set_pool_retention(num_bytes: int) -> None:
-    """How many bytes of large blocks may be kept for reuse."""
+    """Set the limit in bytes for large blocks that are kept for reuse."""
 
 def locate_chunks(words: _Bytes, large: bool, num_values: int, num_bytes: int) -> tuple[Block, Block]:
-    """Byte positions and first values (int64) of the chunks of a page of `num_values`, each with one more."""
+    """Return byte positions and first values (int64) of the chunks, each with one entry more, for the
+    totals.
+    """
 
 def parse_chunks(
     data: _Bytes,
@@ -108,7 +113,7 @@ def parse_chunks(
     num_buffers: int,
     large: bool,
 ) -> tuple[Counts, Stream, Stream, list[Stream]]:
-    """Headers of mini-block chunks: levels per chunk, repetition levels, definition levels, value buffers."""
+    """Return levels per chunk, and the streams of repetition levels, definition levels and value buffers."""
 
 def join_fixed(stream: Stream, counts: Counts, width: int) -> Block: ...
 def join_bits(stream: Stream, counts: Counts) -> Block: ...
@@ -119,28 +124,28 @@ def unpack_inline(stream: Stream, counts: Counts, word_bits: int) -> Block: ...
 def unpack_out_of_line(stream: Stream, counts: Counts, word_bits: int, bits: int) -> Block: ...
 def expand_runs(values: Stream, lengths: Stream, counts: Counts, word_bits: int) -> Block: ...
 def split_runs(blocks: Stream, counts: Counts) -> tuple[Stream, Stream]:
-    """Run values and run lengths; the runs of a block add up to its count."""
+    """Return run values and run lengths. The runs of a block add up to its count."""
 
 def join_byte_streams(stream: Stream, counts: Counts, width: int) -> Block: ...
 def join_variable(stream: Stream, counts: Counts, offset_bits: int) -> tuple[Block, Block]:
-    """Offsets and bytes."""
+    """Return offsets and bytes."""
 
 def open_variable_block(block: _Bytes, num_values: int, offset_bits: int) -> tuple[int, int, int, int]:
-    """Start and size of the offsets, start and size of the bytes."""
+    """Return start and size of the offsets, start and size of the bytes."""
 
 def json_text(
     offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int
 ) -> tuple[Block, Block]:
-    """32-bit offsets and UTF-8 text of binary JSON values that have 64-bit offsets."""
+    """Return the text of binary JSON values, which have 64-bit offsets: 32-bit offsets and UTF-8 bytes."""
 
 def json_binary(
     offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int
 ) -> tuple[Block, Block]:
-    """64-bit offsets and the binary form of JSON text that has 64-bit offsets: the reverse of `json_text`."""
+    """Return the binary form of JSON text: 64-bit offsets and bytes. The reverse of `json_text`."""
 
 def repeat_variable(value: _Bytes, num_values: int, offset_bits: int) -> tuple[Block, Block]: ...
 def expand_ways() -> list[str]:
-    """Names of the ways to expand symbols that this processor has, the fastest first, "portable" last."""
+    """Return the names of the implementations for this processor, fastest first, "portable" last."""
 
 def expand_symbols(
     table: SymbolTable, stream: Stream, counts: Counts, offset_bits: int
@@ -149,28 +154,30 @@ def expand_symbol_values(
     table: SymbolTable, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int
 ) -> tuple[Block, Block]: ...
 def inflate(chunks: Stream, compression: str) -> Stream:
-    """What "lz4" or "zstd" made chunks of; "none" made nothing of them."""
+    """Decompress chunks. `compression` is "lz4", "zstd" or "none"."""
 
 def inflate_values(
     offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, compression: str
 ) -> tuple[Block, Block]:
-    """The same for values under Arrow offsets, each compressed by itself: their offsets and bytes."""
+    """Decompress values with Arrow offsets, each of which is compressed by itself. Return offsets and
+    bytes.
+    """
 
 def decode_levels(stream: Stream, counts: Counts, coding: str, bits: int) -> Block:
-    """`coding` is "flat", "inline", "packed" (in `bits` bits) or "runs"."""
+    """Decode levels to u16. `coding` is "flat", "inline", "packed" (in `bits` bits) or "runs"."""
 
 def decode_validity(
     stream: Stream, counts: Counts, coding: str, bits: int, limit: int, highest: int
 ) -> tuple[Block, int]:
-    """A bitmap of levels that are at most `limit`, and how many are above; none may be above `highest`."""
+    """Return a bitmap of levels <= `limit`, and the number of other levels. No level may exceed `highest`."""
 
 def find_rows(
     rep: _Bytes, def_: _Bytes | None, max_rep: int, max_visible: int, skip_rows: int, num_rows: int
 ) -> tuple[int, int, int, int, int]:
-    """First and end entry, first and end value of the rows; number of values in all."""
+    """Return first and end entry, first and end value of the rows, and the number of all values."""
 
 def item_validity(def_: _Bytes, depth_of: _Bytes, depth: int, limit: int) -> tuple[Block, int, int]:
-    """Bitmap, number of slots, number of nulls."""
+    """Return bitmap, number of slots, number of nulls."""
 
 def list_layer(
     rep: _Bytes,
@@ -183,24 +190,26 @@ def list_layer(
     offset_bits: int,
     with_levels: bool,
 ) -> tuple[Block, Block, int, int, int, Block, Block]:
-    """Offsets, bitmap, lists, nulls, items; levels of the next layer if asked for."""
+    """Return offsets, bitmap, number of lists, nulls and items, and the levels of the next layer if
+    requested.
+    """
 
 def unzip_fixed(
     data: _Bytes, rep_bits: int, def_bits: int, max_visible: int, width: int
 ) -> tuple[Block, Block, int, Block, int]:
-    """Repetition levels, definition levels, entries, values, number of values."""
+    """Return repetition levels, definition levels, number of entries, values, number of values."""
 
 def unzip_variable(
     data: _Bytes, rep_bits: int, def_bits: int, max_visible: int, length_bits: int
 ) -> tuple[Block, Block, int, Block, Block, int]:
-    """Repetition levels, definition levels, entries, offsets, bytes, number of values."""
+    """Return repetition levels, definition levels, number of entries, offsets, bytes, number of values."""
 
 def check_indices(indices: _Bytes, num_values: int, index_bits: int, num_items: int) -> None: ...
 def gather_fixed(indices: _Bytes, num_values: int, index_bits: int, items: _Bytes, width: int) -> Block: ...
 def gather_bits(
     indices: _Bytes, num_values: int, index_bits: int, bits: _Bytes, num_items: int
 ) -> tuple[Block, int]:
-    """Bitmap, and how many bits of it are not set."""
+    """Return the bitmap, and the number of its bits that are not set."""
 
 def gather_variable(
     indices: _Bytes,
@@ -214,7 +223,7 @@ def gather_variable(
 def split_null_ends(
     ends: _Bytes, num_values: int, has_previous: bool, adjustment: int, limit: int, offset_bits: int
 ) -> tuple[Block, Block, int, int, int]:
-    """Offsets, bitmap (empty without nulls), nulls, and where the values begin and end."""
+    """Return offsets, bitmap (empty without nulls), number of nulls, and begin and end of the values."""
 
 def unpack_bit_stream(
     data: _Bytes, start: int, num_values: int, bits: int, word_bits: int, is_signed: bool
@@ -224,7 +233,7 @@ def join_row_bits(rows: _Bytes, num_rows: int, bits_per_row: int) -> Block: ...
 def split_variable_rows(
     offsets: _Bytes, data: _Bytes, num_rows: int, offset_bits: int, fields: list[tuple[int, int]]
 ) -> list[tuple[Block, Block]]:
-    """Per field (width, length bits): values and nothing, or offsets and bytes."""
+    """Return values and an empty block, or offsets and bytes, per member. `fields`: width and length bits."""
 
 def fixed_zones(
     values: _Bytes,
@@ -235,11 +244,11 @@ def fixed_zones(
     order: str,
     width: int,
 ) -> tuple[Block, Block, Block, Block, Block]:
-    """Statistics of each zone of `rows_per_zone` values of a buffer, from the `start`-th on.
+    """Compute the statistics of each zone of `rows_per_zone` values of a buffer, from value `start` on.
 
     `order` is "bits" (width 1), "signed", "unsigned", "floats" or "bytes"; `width` is in bytes.
 
-    Returns nulls and NaNs (int64), a byte that is 1 where there are bounds, and the least and greatest values
+    Returns nulls and NaNs (int64), a byte that is 1 if the zone has bounds, and the least and greatest values
     (booleans as bytes).
     """
 
@@ -254,29 +263,30 @@ def variable_zones(
     limit: int,
     utf8: bool,
 ) -> tuple[Block, tuple[Block, Block, Block], tuple[Block, Block, Block]]:
-    """Statistics of each zone of strings: nulls (int64), lower bounds and upper bounds.
+    """Compute the statistics of each zone of strings: nulls (int64), lower bounds and upper bounds.
 
-    Bounds are a byte that is 1 where there is one, int32 offsets, and the bytes. They are at most `limit`
-    bytes long: a longer least value is cut, a longer greatest value is cut and then raised.
+    Bounds are a byte that is 1 if there is one, int32 offsets, and the bytes. They have at most `limit`
+    bytes: a longer least value is truncated, a longer greatest value is truncated and then raised.
     """
 
 def crc32c(data: _Bytes, initial: int = 0) -> int:
-    """CRC-32C of bytes that follow others whose CRC is `initial`."""
+    """Return the CRC-32C of bytes that follow other bytes with the CRC `initial`."""
 
 def crc32c_ways() -> list[str]:
-    """Names of the ways to a CRC-32C that this processor has, the fastest first, "portable" last."""
+    """Return the names of the implementations for this processor, fastest first, "portable" last."""
 
 def crc32c_by(way: str, data: _Bytes, initial: int = 0) -> int:
-    """The same as `crc32c` by one of `crc32c_ways`. ValueError for another."""
+    """Compute `crc32c` with one of `crc32c_ways`; other names raise ValueError."""
 
 def write_checked(descriptor: int, data: _Bytes, crc: int) -> tuple[int, int, int]:
-    """Write bytes where a file descriptor stands; `crc` is the CRC-32C of what came before them.
+    """Write bytes at the current position of a file descriptor. `crc` is the CRC-32C of the bytes before
+    them.
 
-    Returns the number of bytes written, the CRC-32C of them as well, and 0 or the number of the error (errno)
-    that kept the rest from being written.
+    Returns the number of bytes written, the CRC-32C including them, and the error number (errno) if not all
+    bytes could be written, else 0.
     """
 
-# Writing pages. Codings of levels are "flat", "packed" in some bits, and "runs", each with a number of bits.
+# Writing of pages. Codings of levels are "flat", "packed" or "runs", each with a number of bits.
 
 LONGEST_RUN: int
 
@@ -293,33 +303,35 @@ def assemble_chunks(
     max_visible: int,
     large: bool,
 ) -> tuple[Block, Block, Block]:
-    """Words, chunks and repetition index of a mini-block page; ChunkOverflow where a chunk gets too large."""
+    """Return words, chunks and repetition index of a mini-block page. ChunkOverflow: a chunk is too large."""
 
 def chunk_variable(
     offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, target_bytes: int, max_values: int
 ) -> tuple[Counts, Stream]: ...
 def compress_lz4(chunks: Stream) -> Stream:
-    """Each chunk as a frame: its size (u32) and one LZ4 block."""
+    """Compress each chunk to a frame: its size (u32) and one LZ4 block."""
 
 def longest_value(offsets: _Bytes, num_values: int, offset_bits: int) -> int: ...
 def rebase_offsets(offsets: _Bytes, num_values: int, offset_bits: int) -> Block:
-    """The offsets moved to start at zero."""
+    """Return the offsets moved to start at zero."""
 
 def pack_inline(values: _Bytes, word_bits: int) -> Stream:
-    """A chunk per 1024 values."""
+    """Pack words, one chunk per 1024 values."""
 
 def pack_out_of_line(values: _Bytes, word_bits: int, bits: int) -> Block: ...
 def survey_words(values: _Bytes, word_bits: int, is_signed: bool = False) -> tuple[int, int, int, int, int]:
-    """Bytes of `pack_inline`, runs of equal values, bits of the largest value; least and greatest word."""
+    """Return bytes of `pack_inline`, runs of equal values, bits of the largest value, least and greatest
+    word.
+    """
 
 def encode_runs(
     values: _Bytes, word_bits: int, chunk_values: int, chunk_bytes: int
 ) -> tuple[Counts, Stream, Stream]:
-    """Run values and run lengths."""
+    """Return the counts of chunks, run values and run lengths."""
 
 def split_byte_streams(values: _Bytes, width: int, chunk_values: int) -> Block: ...
 def cut_bits(bits: _Bytes, offset: int, counts: Counts) -> Block:
-    """Pieces of a bitmap, each starting at a byte."""
+    """Cut a bitmap into chunks that each begin at a byte."""
 
 def zip_fixed(
     values: _Bytes,
@@ -332,7 +344,7 @@ def zip_fixed(
     max_visible: int,
     max_rep: int,
 ) -> tuple[Block, Block]:
-    """Zipped entries and repetition index."""
+    """Return zipped entries and repetition index."""
 
 def zip_variable(
     offsets: _Bytes,
@@ -346,7 +358,7 @@ def zip_variable(
     max_visible: int,
     max_rep: int,
 ) -> tuple[Block, Block]:
-    """Zipped entries and repetition index."""
+    """Return zipped entries and repetition index."""
 
 def interleave_rows(columns: Sequence[_Bytes], widths: Sequence[int], num_rows: int) -> Block: ...
 def join_variable_rows(
@@ -355,7 +367,7 @@ def join_variable_rows(
     validity: _Bytes | None,
     first_bit: int,
 ) -> tuple[Block, Block]:
-    """64-bit offsets and bytes of rows of fields (width, length bits, offsets, data)."""
+    """Return 64-bit offsets and bytes of rows. `fields`: width, length bits, offsets, data of each member."""
 
 def shred_items(
     def_: _Bytes | None,
@@ -380,19 +392,19 @@ def shred_lists(
     rep_level: int,
     dead: int,
 ) -> tuple[Block, Block, int]:
-    """Repetition levels, definition levels, entries."""
+    """Return repetition levels, definition levels, number of entries."""
 
 def repeat_levels(levels: _Bytes, times: int) -> Block: ...
 def count_levels(levels: _Bytes, highest: int) -> list[int]: ...
 def map_levels(levels: _Bytes, map: Sequence[int]) -> Block: ...
 def encode_levels(levels: _Bytes, coding: tuple[str, int]) -> Block: ...
 def count_changes(levels: _Bytes) -> int:
-    """How many levels differ from the one before them."""
+    """Count the levels that differ from the level before them."""
 
 def train_symbols(
     offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, sample_bytes: int
 ) -> Block:
-    """An FSST symbol table made for values like these."""
+    """Return an FSST symbol table trained on these values."""
 
 def compress_symbols(
     table: _Bytes, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int
@@ -400,22 +412,26 @@ def compress_symbols(
 def try_symbols(
     table: _Bytes, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, sample_bytes: int
 ) -> tuple[int, int]:
-    """Bytes of the codes of a sample, and of the sample."""
+    """Return the bytes of the codes of a sample, and the bytes of the sample."""
 
 def choose_chunks(
     positions: _Bytes, first_values: _Bytes, values: _Bytes, base: int
 ) -> tuple[Block, Block, Block, Counts, Block]:
-    """The chunks that hold some of `values`, and these values among them; all int64.
+    """Choose the chunks of `values` (all numbers int64).
 
-    Returns offset in the file and length of each chunk, where it begins and the last ends when they are put
-    together, values in each, and the picks.
+    Returns position in the file and length of each chunk, start of each chunk in the bytes of all chunks with
+    the end, values in each chunk, and the picks.
     """
 
 def choose_row_chunks(
     positions: _Bytes, first_values: _Bytes, first_rows: _Bytes, ended_rows: _Bytes, rows: _Bytes, base: int
 ) -> tuple[Block, Block, Block, Counts, Counts, Block]:
-    """The same for rows of a page with lists; instead of picks the rows that begin in each chunk, and three
-    int64 per row: first and last of the chosen chunks, and how many rows begin in the first one before it."""
+    """Choose the chunks of rows of a page with lists.
+
+    Returns the results of `choose_chunks` without picks, the rows that begin in each chunk, and three int64
+    per row: first and last chosen chunk with entries of the row, and the rows that begin before it in the
+    first of them.
+    """
 
 def pick_rows(
     rep: _Bytes,
@@ -427,7 +443,7 @@ def pick_rows(
     max_rep: int,
     max_visible: int,
 ) -> tuple[Block, Block, Block, int]:
-    """Levels of chosen rows, the picks of their values, and how many these are."""
+    """Return the levels of chosen rows, the picks of their values, and the number of picks."""
 
 def pick_fixed(stream: Stream, counts: Counts, picks: _Bytes, width: int) -> Block: ...
 def pick_bits(stream: Stream, counts: Counts, picks: _Bytes) -> Block: ...
@@ -444,7 +460,9 @@ def find_distinct(
     first_bit: int,
     max_items: int,
 ) -> tuple[Block, list[int]] | None:
-    """Indices of 32 bits, and where each item occurs first; None where there are more items."""
+    """Return indices of 32 bits and the first position of each item; None if there are more than
+    `max_items`.
+    """
 
 def sample_distinct(
     offsets: _Bytes | None,
@@ -457,10 +475,10 @@ def sample_distinct(
     step: int,
     most: int,
 ) -> tuple[int, int]:
-    """Of every `step`-th value, `most` at the most: how many are not null, and how many of these differ."""
+    """Sample every `step`-th value, at most `most`. Return the number of valid and of distinct values."""
 
 class MiniBlocks:
-    """What is known of mini-block pages before their chunks are read."""
+    """The description of mini-block pages, without their chunks."""
 
     def __init__(
         self,
@@ -478,11 +496,13 @@ class MiniBlocks:
         symbols: SymbolTable | None,
         items: tuple[_Bytes, _Bytes, int, int] | None,
     ) -> None:
-        """`items`: offsets and bytes of what values are indices into, how many, and bits of an offset."""
+        """Describe pages. `items`: offsets and bytes of dictionary items, their number, and the bits of an
+        offset.
+        """
 
     @property
     def can_take(self) -> bool:
-        """Whether `take_rows` knows how to take rows of them."""
+        """Whether `take_rows` can take rows of these pages."""
 
     def set_lists(
         self,
@@ -497,21 +517,22 @@ class MiniBlocks:
         depth_of: _Bytes,
         offset_bits: int,
     ) -> None:
-        """The values stand in lists."""
+        """Describe the lists that contain the values."""
 
 def decode_rows(
     pieces: Sequence[tuple[MiniBlocks, PieceReader, int, int]],
 ) -> list[tuple[int, int, Block | None, Block, Block | None, Block | None, Block | None] | None]:
-    """Read and decode rows: of each of the pages, in a file that stays open, from one row to another.
+    """Read and decode rows of pages. A piece is pages, their file, and the first and end row.
 
-    Gives the number of the first wanted value, how many are wanted, the validity of the values, the values or
-    their offsets, their bytes, and offsets and validity of the lists around them; None where that failed.
+    Returns for each piece the number of the first wanted value, the number of wanted values, validity of the
+    values, values or offsets, bytes, offsets and validity of the lists; None if the kernel could not decode
+    it.
     """
 
 def decode_batches(pieces: Sequence[tuple[MiniBlocks, PieceReader, int, int]], cuts: _Bytes) -> ArrowRows:
-    """The same for columns of the same rows, each of which is one piece: to be imported at once.
+    """Read and decode columns of the same rows, one piece per column, for Arrow to import at once.
 
-    `cuts` (int64, from 0 to the number of rows): where batches of them begin and end.
+    `cuts` (int64, from 0 to the number of rows) are the starts and ends of batches.
     """
 
 class ColumnPages:
@@ -520,17 +541,17 @@ class ColumnPages:
     def __init__(
         self, pages: list[MiniBlocks], starts: _Bytes, file: PieceReader, keeps_open: object
     ) -> None:
-        """`starts` (int64): the first row of each page, and the number of rows.
+        """Describe the pages. `starts` (int64) has the first row of each page, and the number of rows.
 
-        `keeps_open` holds the descriptor of the file.
+        `keeps_open` keeps the descriptor of the file open.
         """
 
 class ArrowRows:
-    """Columns of rows, as one call reads and decodes them, for Arrow to import."""
+    """Columns of rows, read and decoded by one call, for Arrow to import."""
 
     @property
     def is_there(self) -> list[bool]:
-        """Of each column that was asked for whether that went well."""
+        """Whether each requested column could be decoded."""
 
     @property
     def num_bytes(self) -> int:
@@ -538,13 +559,13 @@ class ArrowRows:
 
     @property
     def largest_bits(self) -> int:
-        """Of the values of the largest batch of more than one row, where there is such."""
+        """Bits of the values of the largest batch of more than one row; 0 if there is none."""
 
     @property
     def address(self) -> int:
-        """Of an `ArrowArray` of Arrow's C data interface, a struct of the columns that are there.
+        """Address of an `ArrowArray` of Arrow's C data interface: a struct of the decoded columns.
 
-        Whoever imports it, once, keeps this object until then.
+        It may be imported once. The importer keeps this object alive until then.
         """
 
 def take_rows(
@@ -552,6 +573,6 @@ def take_rows(
 ) -> ArrowRows:
     """Read and decode single rows of columns without lists.
 
-    Each part has the columns of a file, rows (int64, in any order), and their places among the `num_rows`
-    rows of the result; without places they are all of these.
+    A part is the columns of a file, rows (int64, in any order), and their places among the `num_rows` rows of
+    the result. Without places they are the whole result.
     """

@@ -11,7 +11,7 @@
 
 namespace lance {
 
-// Bits [at, at + count) of a bitmap, count at most 64; the bits above are 0.
+// Returns the bits [at, at + count) of a bitmap; `count` is at most 64. The bits above are 0.
 inline uint64_t word_at(Bytes bits, size_t at, size_t count) {
   size_t byte = at / 8, shift = at % 8, end = ceil8(at + count);
   uint64_t low = 0;
@@ -21,7 +21,7 @@ inline uint64_t word_at(Bytes bits, size_t at, size_t count) {
   return count == 64 ? low : low & ((uint64_t{1} << count) - 1);
 }
 
-// Appends bits to a bitmap. The buffer must hold ceil8(all bits) bytes; the bits after the last one come out as zero.
+// Appends bits to a bitmap. The buffer must hold ceil8(number of bits) bytes. The bits after the last one are zero.
 class BitWriter {
  public:
   explicit BitWriter(uint8_t* out) : out_(out) {}
@@ -34,7 +34,7 @@ class BitWriter {
     ++position_;
   }
 
-  // The first `n` bits of a bitmap that starts at a byte boundary. Reads ceil8(n) bytes.
+  // Appends the first `n` bits of a bitmap that starts at a byte boundary. Reads ceil8(n) bytes.
   void append_bits(const uint8_t* bits, size_t n) {
     if (n == 0) {
       return;
@@ -56,7 +56,7 @@ class BitWriter {
     }
   }
 
-  // The low `n` <= 64 bits of a word; the others must be 0.
+  // Appends the low `n` <= 64 bits of a word. The other bits must be 0.
   void append_word(uint64_t bits, size_t n) {
     size_t shift = position_ & 7;
     size_t bytes = ceil8(shift + n);
@@ -65,14 +65,14 @@ class BitWriter {
     if (shift != 0) {
       low |= *to;
     }
-    copy_bytes(to, &low, bytes < 8 ? bytes : 8);  // the hosts we build for are little-endian, as bitmaps are
+    copy_bytes(to, &low, bytes < 8 ? bytes : 8);  // supported hosts are little-endian, like bitmaps
     if (bytes > 8) {
       to[8] = static_cast<uint8_t>(bits >> (64 - shift));
     }
     position_ += n;
   }
 
-  // One bit per u16 level: set where level <= limit. Returns how many are set.
+  // Appends one bit per u16 level, set if level <= limit. Returns the number of set bits.
   size_t append_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
     size_t set = 0;
     size_t i = 0;

@@ -10,9 +10,9 @@
 namespace lance {
 namespace {
 
-// Bytes of one system call. The checksum of a part is computed just before the part is written, so that the copy finds
-// it in a cache. Parts end at multiples of their size in the file: the page cache splits other parts. Smaller parts
-// cost calls, and larger parts leave the second cache of processors with AVX-512 (decision 14).
+// Bytes per system call. The checksum of a part is computed just before the part is written, so that the copy of the
+// system finds the bytes in a cache. Parts end at multiples of their size in the file, because the page cache would
+// split other parts. Smaller parts cost more calls; larger parts do not fit into the second-level cache (decision 14).
 constexpr size_t kPart = 1 << 20;
 
 }  // namespace

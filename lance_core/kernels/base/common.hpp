@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-// Function multiversioning: one portable baseline binary that picks wider vectors at load time.
+// Function multiversioning: the binary has variants for several vector widths, and the loader picks one.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define LANCE_MULTIVERSION __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
@@ -24,7 +24,7 @@ class CorruptData : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A run of values needs more bytes than 32-bit Arrow offsets can address; the caller splits the rows.
+// Values need more bytes than 32-bit Arrow offsets can address. The caller reads fewer rows at once.
 class OffsetOverflow : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -57,7 +57,7 @@ inline void store(uint8_t* p, T value) {
   std::memcpy(p, &value, sizeof(T));
 }
 
-// memcpy that accepts zero bytes: an empty buffer may have no address, which memcpy does not allow.
+// memcpy that accepts zero bytes. (An empty buffer may have no address, which memcpy does not allow.)
 inline void copy_bytes(void* to, const void* from, size_t n) {
   if (n != 0) {
     std::memcpy(to, from, n);
@@ -67,7 +67,7 @@ inline void copy_bytes(void* to, const void* from, size_t n) {
 inline size_t ceil8(size_t bits) { return bits / 8 + (bits % 8 != 0); }
 inline size_t up8(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
-// Number of values in each chunk of a row of chunks.
+// Number of values in each of several consecutive chunks.
 struct Counts {
   std::vector<int64_t> values;
   int64_t total = 0;
@@ -76,7 +76,7 @@ struct Counts {
   explicit Counts(std::vector<int64_t> per_chunk);
 };
 
-// One buffer of each chunk in a row of chunks: start and length. Every chunk is inside `base`.
+// One buffer of each of several consecutive chunks: start and length. Every chunk is inside `base`.
 struct Stream {
   Bytes base;
   std::vector<int64_t> offset;

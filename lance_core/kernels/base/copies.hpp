@@ -9,7 +9,7 @@
 
 namespace lance {
 
-// Bytes that short copies may write behind the end.
+// Number of bytes that short copies may write after the end.
 constexpr size_t kCopySlack = 32;
 
 inline void copy16(uint8_t* to, const uint8_t* from) {
@@ -18,14 +18,14 @@ inline void copy16(uint8_t* to, const uint8_t* from) {
   store(to + 8, high);
 }
 
-// Up to 15 bytes too many are read and written.
+// Reads and writes up to 15 bytes too many.
 inline void copy_wide(uint8_t* to, const uint8_t* from, size_t n) {
   for (const uint8_t* end = to + n; to < end; to += 16, from += 16) {
     copy16(to, from);
   }
 }
 
-// Copies `n` bytes from `distance` bytes before; the ranges may overlap. Up to 15 bytes too many are written.
+// Copies `n` bytes from `distance` bytes before. The ranges may overlap. Writes up to 15 bytes too many.
 inline void repeat_bytes(uint8_t* to, size_t distance, size_t n) {
   const uint8_t* from = to - distance;
   if (distance >= 16) {
@@ -37,7 +37,7 @@ inline void repeat_bytes(uint8_t* to, size_t distance, size_t n) {
     for (size_t i = 0; i < 8; ++i) {
       to[i] = from[i];
     }
-    // The same bytes stand at every multiple of the distance; at one of 8 or more a word is copied at once.
+    // The bytes repeat at every multiple of the distance. At a multiple of 8 or more, whole words can be copied.
     constexpr uint8_t kWordApart[8] = {0, 8, 8, 9, 8, 10, 12, 14};
     to += 8;
     from = to - kWordApart[distance];
@@ -47,8 +47,8 @@ inline void repeat_bytes(uint8_t* to, size_t distance, size_t n) {
   }
 }
 
-// Results of at least this size have left the caches when their reader comes. Writing them with non-temporal stores
-// takes half the time, because memory that is overwritten is not read first.
+// Results of this size no longer fit into the caches when their reader comes. Non-temporal stores write them in half
+// the time, because the overwritten memory is not read first.
 constexpr size_t kPastCaches = size_t{4} << 20;
 
 // memcpy with non-temporal stores. `end_past_caches` must follow the last call.

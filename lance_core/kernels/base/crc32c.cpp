@@ -14,7 +14,7 @@ namespace {
 
 using Table = std::array<std::array<uint32_t, 256>, 4>;
 
-// For each byte of a CRC, its contribution to the CRC after `bytes` more zeros.
+// Returns a table with the contribution of each byte of a CRC to the CRC after `bytes` more zeros.
 constexpr Table shift_table(size_t bytes) {
   Table table{};
   uint32_t factor = crc_zeros(bytes);
@@ -64,13 +64,13 @@ LANCE_CRC_TARGET inline uint32_t step(uint32_t crc, uint64_t word) { return __bu
 LANCE_CRC_TARGET inline uint32_t step(uint32_t crc, uint8_t byte) { return __builtin_aarch64_crc32cb(crc, byte); }
 #endif
 
-// One instruction takes three cycles and one can start in each: three neighbouring parts at a time hide that.
+// The CRC instruction takes three cycles, but one can start in each cycle. So three parts are computed at a time.
 template <size_t kPart>
 LANCE_CRC_TARGET inline uint32_t three_parts(const uint8_t*& p, size_t& n, uint32_t crc, const Table& table) {
   for (; n >= 3 * kPart; p += 3 * kPart, n -= 3 * kPart) {
     uint32_t second = 0, third = 0;
     for (size_t i = 0; i < kPart; i += 8) {
-      // What comes next is fetched early: data that was not just written is in no cache.
+      // Prefetches the next parts: data that was not just written is in no cache.
       if (i % 64 == 0 && n >= 6 * kPart) {
         for (size_t part = 3; part < 6; ++part) __builtin_prefetch(p + part * kPart + i);
       }

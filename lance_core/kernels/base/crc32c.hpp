@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), by the fastest instructions that the processor has for it.
+// CRC-32C (Castagnoli), computed with the fastest instructions that the processor has.
 #pragma once
 
 #include <span>
@@ -13,8 +13,8 @@ uint32_t crc32c(Bytes bytes, uint32_t initial);
 // One implementation.
 struct CrcWay {
   const char* name;
-  size_t least;                                // from so many bytes on, no later implementation is faster
-  uint32_t (*sum)(Bytes bytes, uint32_t crc);  // of any length; CRCs here are inverted
+  size_t least;  // from this many bytes on, no later implementation is faster
+  uint32_t (*sum)(Bytes bytes, uint32_t crc);  // accepts any length; CRCs here are inverted
 };
 
 // The implementations that this processor supports, fastest first. The last one runs everywhere.

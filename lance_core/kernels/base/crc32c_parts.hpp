@@ -7,7 +7,7 @@ namespace lance {
 
 constexpr uint32_t kCrcPolynomial = 0x82f63b78;
 
-// Product of two polynomials modulo the CRC's.
+// Returns the product of two polynomials modulo the polynomial of the CRC.
 constexpr uint32_t crc_multiply(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (uint32_t bit = 1u << 31; bit != 0; bit >>= 1) {
@@ -17,7 +17,7 @@ constexpr uint32_t crc_multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-// x^exponent.
+// Returns x^exponent.
 constexpr uint32_t crc_power(uint64_t exponent) {
   uint32_t power = 1u << 30, result = 1u << 31;  // x and 1
   for (; exponent != 0; exponent >>= 1) {
@@ -27,7 +27,7 @@ constexpr uint32_t crc_power(uint64_t exponent) {
   return result;
 }
 
-// Returns the factor of a CRC that is followed by so many zeros.
+// Returns the factor of a CRC that is followed by `bytes` zeros.
 constexpr uint32_t crc_zeros(size_t bytes) { return crc_power(8 * bytes); }
 
 #if (defined(__x86_64__) || defined(__aarch64__)) && defined(__GNUC__)

@@ -17,19 +17,19 @@ namespace {
 constexpr uint64_t factor_first(size_t ahead) { return uint64_t{crc_zeros(ahead + 4)} << 1; }
 constexpr uint64_t factor_last(size_t ahead) { return uint64_t{crc_zeros(ahead - 4)} << 1; }
 
-// With vectors of 64 bytes.
+// Variant with vectors of 64 bytes.
 constexpr size_t kWideVectors = 8, kWide = 64 * kWideVectors;
 
-// With vectors of 32 bytes a product takes two cycles (Zen 3), and two make 32 bytes: no faster than the instruction
-// made for CRCs, which takes eight bytes a cycle. Both at once, by different parts of the processor, are: a vector's
-// stretch lies in front, and behind it one stretch per lane for the instruction.
+// Variant with vectors of 32 bytes. A product takes two cycles (Zen 3) and 32 bytes need two, which is no faster than
+// the CRC instruction with eight bytes per cycle. Different parts of the processor execute both, so they run at the
+// same time: the vectors read the first range of a round, the CRC instruction the following ranges, one per lane.
 constexpr size_t kVectors = 4, kLanes = 3, kLaneWords = 5;
 constexpr size_t kFolded = 32 * kVectors, kLane = 8 * kLaneWords, kRound = kFolded + kLanes * kLane;
 
-// A product of CRCs by instructions is too high by x^33. Powers that are as much too low make good for it.
+// A product of CRCs by instructions is too high by x^33. The powers below are too low by x^33 in return.
 constexpr uint64_t kOrder = (uint64_t{1} << 31) - 1;  // x^kOrder is 1
 
-// x^(8 kLane), its square, the square of that, ..., all divided by x^33: for as many rounds as there are.
+// x^(8 kLane), its square, the square of that, ..., each divided by x^33, for any number of rounds.
 constexpr std::array<uint32_t, 64> lane_powers() {
   std::array<uint32_t, 64> powers{};
   uint32_t power = crc_zeros(kLane);
@@ -70,11 +70,11 @@ __attribute__((target("sse4.2,pclmul,vpclmulqdq,avx512f,avx512vl"))) uint32_t cr
   parts[0] = _mm512_xor_si512(parts[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(crc))));
   for (p += kWide, n -= kWide; n >= kWide; p += kWide, n -= kWide) {
     for (size_t k = 0; k < kWideVectors; ++k) {
-      // What comes next is fetched early, into the cache that is too small to hold it already.
+      // Prefetches the next vectors into the first-level cache, which is too small to hold them already.
       __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) + 2048 + 64 * k));
       __m512i first = _mm512_clmulepi64_epi128(parts[k], factors, 0x00);
       __m512i last = _mm512_clmulepi64_epi128(parts[k], factors, 0x11);
-      parts[k] = _mm512_ternarylogic_epi64(first, last, _mm512_loadu_si512(p + 64 * k), 0x96);  // all three added
+      parts[k] = _mm512_ternarylogic_epi64(first, last, _mm512_loadu_si512(p + 64 * k), 0x96);  // xor of all three
     }
   }
   uint8_t left[kWide];

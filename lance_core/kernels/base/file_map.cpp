@@ -12,7 +12,7 @@
 namespace lance {
 namespace {
 
-// What this thread copies out of at present; no maps while it copies nothing.
+// The maps that this thread copies from now; no maps while it copies nothing.
 struct Guarded {
   const MapRange* maps;
   size_t num_maps;
@@ -34,7 +34,7 @@ std::mutex mutex;
 int num_copying = 0;
 struct sigaction previous;
 
-// If a thread held the lock while another one forks, the child would wait for it for ever.
+// The lock is taken during a fork. If another thread held it, the child would wait for it forever.
 [[maybe_unused]] const int at_fork =
     pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
 
@@ -46,7 +46,7 @@ void on_bus_error(int number, siginfo_t* info, void* context) {
     previous.sa_sigaction(number, info, context);
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(number);
-  } else {  // the access is tried again and ends the process, as it would have done without us
+  } else {  // the access is repeated and ends the process, as without this handler
     sigaction(SIGBUS, &previous, nullptr);
   }
 }
@@ -55,7 +55,7 @@ bool is_ours(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_bus_error;
 }
 
-// Copies of values have few different lengths. A call of memcpy for each would cost more than the copy itself.
+// Values have few different lengths. Calling memcpy for each value would take longer than the copy itself.
 inline void copy_one(const Copy& copy) {
   switch (copy.length) {
     case 1:
@@ -78,7 +78,7 @@ inline void copy_one(const Copy& copy) {
   }
 }
 
-// Nothing in here may need a destructor: the jump skips them.
+// No object in here may need a destructor, because the jump skips it.
 __attribute__((noinline)) bool copy_all(const Copy* copies, size_t n) {
   constexpr size_t kAhead = 16;  // distant addresses are prefetched, so that the processor waits for several at once
   if (sigsetjmp(guarded.jump, 0) != 0) {
@@ -100,7 +100,7 @@ FileMap::FileMap(int descriptor, size_t bytes) {
   if (data == MAP_FAILED) {
     return;
   }
-  madvise(data, bytes, MADV_RANDOM);  // advice only: else every page from a disk brings its neighbours
+  madvise(data, bytes, MADV_RANDOM);  // only advice: otherwise every page read from a disk brings its neighbours
   data_ = static_cast<const uint8_t*>(data);
   bytes_ = bytes;
 }

@@ -1,8 +1,8 @@
 // A file mapped into memory, and copies out of it that survive a truncation of the file.
 //
-// Accessing a page behind the end of a mapped file raises SIGBUS, which ends the process. Copies are therefore made
-// under a guard: a signal handler for addresses of the map that exists only while bytes are copied. The previous
-// handler gets all other signals meanwhile, and is restored afterwards.
+// Accessing a page after the end of a mapped file raises SIGBUS, which ends the process. So copies are made under a
+// guard: a signal handler for addresses of the map, installed only while bytes are copied. It passes all other signals
+// to the previous handler, which is restored afterwards.
 #pragma once
 
 #include <cstddef>

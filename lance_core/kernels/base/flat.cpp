@@ -77,7 +77,7 @@ Block repeat_value(Bytes value, size_t n) {
     return out;
   }
   std::memcpy(out.data(), value.data, value.size);
-  for (size_t done = value.size; done < total;) {  // double what is there
+  for (size_t done = value.size; done < total;) {  // double the bytes that are there
     size_t step = done < total - done ? done : total - done;
     std::memcpy(out.data() + done, out.data(), step);
     done += step;

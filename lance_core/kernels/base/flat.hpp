@@ -6,15 +6,15 @@
 
 namespace lance {
 
-// Values of `width` bytes, chunk after chunk.
+// Joins the values of chunks, `width` bytes each.
 Block join_fixed(const Stream& stream, const Counts& counts, size_t width);
-// Bitmaps that restart at a byte boundary in every chunk, joined into one.
+// Joins bitmaps that begin at a byte boundary in every chunk.
 Block join_bits(const Stream& stream, const Counts& counts);
-// `n` bits from bit `start` on, moved to bit 0.
+// Returns `n` bits from bit `start` on, moved to bit 0.
 Block copy_bits(Bytes bits, size_t start, size_t n);
-// One byte per value, zero or not, to one bit per value.
+// Converts one byte per value, zero or not, to one bit per value.
 Block bytes_to_bits(Bytes bytes);
-// `n` copies of one value.
+// Returns `n` copies of one value.
 Block repeat_value(Bytes value, size_t n);
 
 }  // namespace lance

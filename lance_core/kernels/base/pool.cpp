@@ -18,21 +18,20 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kExact = true;  // each block is an allocation of its own and of its size: every overrun is seen
+constexpr bool kExact = true;  // each block is an exact allocation of its own, so that the sanitizer sees every overrun
 #else
 constexpr bool kExact = false;
 #endif
-constexpr size_t kPooled = size_t{64} << 10;  // from here on blocks are kept for reuse
-constexpr size_t kLarge = size_t{1} << 20;    // from here on they are made of huge pages
-// Bytes by which used and free blocks together may exceed the most bytes that were ever in use at once. Without this
+constexpr size_t kPooled = size_t{64} << 10;  // blocks of at least this size are kept for reuse
+constexpr size_t kLarge = size_t{1} << 20;  // blocks of at least this size are made of huge pages
+// Bytes by which used and free blocks together may exceed the largest number of bytes ever in use at once. Without this
 // limit, free blocks of sizes that are no longer requested took half as much memory again in a write. With a lower
-// limit, streams with changing block sizes map pages anew all the time.
+// limit, streams with changing block sizes would map pages anew all the time.
 constexpr size_t kSpare = size_t{32} << 20;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 
-// Rounds up to whole pages, and to an eighth of the size: a block that comes back fits later requests of about its
-// size.
+// Rounds up to whole pages and to an eighth of the size, so that a free block fits later requests of similar sizes.
 size_t round_up(size_t bytes) {
   size_t page = bytes >= kLarge ? kHugePage : kPage;
   size_t pages = (bytes + page - 1) / page;
@@ -62,7 +61,7 @@ uint8_t* map_pages(size_t capacity) {
     munmap(reinterpret_cast<void*>(aligned + capacity), start + span - aligned - capacity);
   }
   auto* data = reinterpret_cast<uint8_t*>(aligned);
-  madvise(data, capacity, MADV_HUGEPAGE);  // advice only: without huge pages the block still works
+  madvise(data, capacity, MADV_HUGEPAGE);  // only advice: the block also works without huge pages
   return data;
 }
 
@@ -155,7 +154,7 @@ class Pool {
 
 Pool& pool();
 
-// If a thread held the lock while another one forks, every allocation of the child would wait for ever.
+// The lock is taken during a fork. If another thread held it, every allocation of the child would wait forever.
 Pool* make_pool() {
   auto* made = new Pool;
   pthread_atfork([] { pool().lock(); }, [] { pool().unlock(); }, [] { pool().unlock(); });
@@ -180,7 +179,7 @@ Block::Block(size_t bytes) : size_(bytes) {
     capacity_ = round_up(std::max(bytes, kPooled));
     data_ = pool().take(capacity_);
   } else {
-    // Never zero: an empty block still has an address.
+    // Never zero, because an empty block has an address too.
     capacity_ = kExact ? std::max(bytes, size_t{1}) : (bytes + kAlignment) & ~(kAlignment - 1);
     void* raw = nullptr;
     if (posix_memalign(&raw, kAlignment, capacity_) != 0) {

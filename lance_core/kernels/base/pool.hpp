@@ -1,8 +1,8 @@
 // Memory for decoded data.
 //
-// A fresh page costs more than decoding the values that go into it, so blocks of 64 KiB and more are kept for reuse, up
-// to a limit and as far as memory was in use before, and those of 1 MiB and more are made of huge pages. Smaller ones
-// come from malloc. All are aligned to 64 bytes.
+// Mapping a fresh page takes longer than decoding the values that go into it. So blocks of 64 KiB and more are kept for
+// reuse, up to a limit and up to the memory that was in use before. Blocks of 1 MiB and more are made of huge pages.
+// Smaller blocks come from malloc. All blocks are aligned to 64 bytes.
 #pragma once
 
 #include <cstddef>
@@ -33,13 +33,13 @@ class Block {
 };
 
 struct PoolUse {
-  size_t used_bytes;      // in blocks that are alive
-  size_t retained_bytes;  // kept for reuse
+  size_t used_bytes;  // in live blocks
+  size_t retained_bytes;  // in free blocks, kept for reuse
 };
 
 PoolUse pool_use();
-// Sets the limit in bytes of free blocks that are kept for reuse. Above it, the blocks that were free for longest are
-// given back. The default is a sixteenth of the machine's memory, at most 1 GiB.
+// Sets the limit in bytes for free blocks. Above it, the blocks that were free for longest are returned to the system.
+// The default is a sixteenth of the machine's memory, at most 1 GiB.
 void set_pool_retention(size_t bytes);
 
 }  // namespace lance

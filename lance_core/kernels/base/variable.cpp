@@ -15,7 +15,7 @@ size_t offset_bytes(unsigned offset_bits) {
 
 namespace {
 
-// Rebases one chunk's offsets onto `base` and says whether they were in order.
+// Writes the offsets of one chunk, moved to begin at `base`. Returns false if they decrease.
 template <class T>
 bool rebase(const uint8_t* from, size_t n, T base, T* to) {
   T first = load<T>(from);

@@ -1,4 +1,4 @@
-// Values of variable length: chunks or blocks of offsets and bytes, joined into Arrow offsets and data.
+// Values of variable length: offsets and bytes of chunks or blocks, joined into Arrow offsets and data.
 #pragma once
 
 #include "base/common.hpp"
@@ -7,12 +7,12 @@
 namespace lance {
 
 struct VariableValues {
-  Block offsets;  // num_values + 1 of them, starting at 0
+  Block offsets;  // num_values + 1 offsets, starting at 0
   Block data;
   size_t num_values = 0;
 };
 
-// Mini-block form: (n + 1) offsets counted from the start of the buffer, then the bytes.
+// Joins chunks in mini-block form: n + 1 offsets counted from the start of the buffer, then the bytes.
 VariableValues join_variable(const Stream& stream, const Counts& counts, unsigned offset_bits);
 
 // Finds the offsets and bytes of the block form `width | start | offsets | bytes`. The offsets start at 0.
@@ -22,13 +22,13 @@ struct VariableBlock {
 };
 VariableBlock open_variable_block(Bytes block, size_t num_values, unsigned offset_bits);
 
-// Checks Arrow offsets: non-decreasing and inside `data_size` bytes.
+// Checks that Arrow offsets do not decrease and stay inside `data_size` bytes.
 void check_offsets(Bytes offsets, size_t num_values, size_t data_size, unsigned offset_bits);
 
 // Returns `n` copies of one value.
 VariableValues repeat_variable(Bytes value, size_t n, unsigned offset_bits);
 
-// Offset tables of mini-block chunks and Arrow arrays, read at either width.
+// Reader of offsets of 32 or 64 bits.
 class OffsetReader {
  public:
   OffsetReader(const uint8_t* data, unsigned bits) : data_(data), wide_(bits == 64) {}

@@ -16,7 +16,7 @@ namespace lance {
 
 namespace nb = nanobind;
 
-// Holds an object's buffer for as long as a kernel or a stream looks at it.
+// Holds the buffer of a Python object as long as a kernel or a stream uses it.
 class Source {
  public:
   explicit Source(nb::handle object) {
@@ -37,7 +37,7 @@ class Source {
   Py_buffer view_{};
 };
 
-// An argument that may be None, which means no bytes.
+// A buffer argument that may be None, which means no bytes.
 class OptionalSource {
  public:
   explicit OptionalSource(nb::handle object) {
@@ -94,8 +94,8 @@ using OffsetsAndData = std::tuple<Block, Block>;
 
 inline OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
 
-// The kernels that write pages (encode_bindings.cpp), those that pick single values (picks_bindings.cpp), and the one
-// that reads and decodes the pages of many columns (miniblock_bindings.cpp).
+// Binds the kernels of the other files in this folder: encoders (encode.cpp), single values (picks.cpp), and reading
+// and decoding of many columns at once (miniblock.cpp).
 void bind_encoders(nb::module_& m);
 void bind_picks(nb::module_& m);
 void bind_miniblock(nb::module_& m);

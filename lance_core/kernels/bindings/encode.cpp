@@ -1,4 +1,4 @@
-// The kernels that write pages, as Python sees them.
+// Python bindings of the kernels that write pages.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -20,7 +20,7 @@
 namespace lance {
 namespace {
 
-// Passes an encoded block as a row of chunks, ready to be assembled.
+// Returns an encoded block as a stream of chunks, ready to be assembled.
 PyStream stream_of(Block block, const std::vector<int64_t>& lengths) {
   auto owner = std::make_shared<Source>(nb::cast(std::move(block)));
   PyStream result{owner, {}};

@@ -1,4 +1,4 @@
-// Whole rows of mini-block pages, for Python.
+// Python bindings of the kernels that read and decode whole rows of mini-block pages.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -15,7 +15,7 @@
 namespace lance {
 namespace {
 
-// A page, and the objects whose memory it looks at.
+// Pages, and the objects that own their memory.
 struct PyMiniBlocks {
   MiniBlocks page;
   std::vector<std::shared_ptr<Source>> sources;
@@ -96,7 +96,7 @@ void set_lists(PyMiniBlocks& self, nb::handle first_rows, nb::handle ended_rows,
   page.lists = std::move(lists);
 }
 
-// The pages of a column, and the objects that they belong to.
+// The pages of a column, and the objects that own them.
 struct PyColumnPages {
   ColumnPages column;
   nb::object pages;
@@ -138,12 +138,12 @@ nb::object as_object(std::optional<DecodedRows>& rows) {
                         optional_block(rows->list_offsets), optional_block(rows->list_validity));
 }
 
-// Columns of rows, until Arrow has them.
+// Columns of rows, until Arrow imports them.
 struct PyArrowRows {
-  std::vector<bool> is_there;  // of each column that was asked for
+  std::vector<bool> is_there;  // of each requested column
   ArrowArray rows{};
-  uint64_t num_bytes = 0;     // of the values of all batches
-  uint64_t largest_bits = 0;  // of the values of a batch of several rows
+  uint64_t num_bytes = 0;  // bytes of the values of all batches
+  uint64_t largest_bits = 0;  // bits of the values of the largest batch of several rows
 
   PyArrowRows() = default;
   PyArrowRows(const PyArrowRows&) = delete;
@@ -155,7 +155,7 @@ struct PyArrowRows {
   }
 };
 
-// An item of a list may be None, unlike an argument.
+// An item of a list may be None, which nanobind accepts, unlike an argument.
 template <class T>
 T& given(T* object) {
   if (object == nullptr) {
@@ -164,7 +164,7 @@ T& given(T* object) {
   return *object;
 }
 
-// A page, the file it is in, and rows of it: from one to another.
+// Pages, their file, and a range of rows.
 using PyPiece = std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>;
 
 void require_given(const std::vector<PyPiece>& pieces) {
@@ -174,7 +174,7 @@ void require_given(const std::vector<PyPiece>& pieces) {
   }
 }
 
-// Whether `cuts` are valid starts and ends of batches of the rows of each piece.
+// Checks that `cuts` are valid starts and ends of batches of the rows.
 void require_batches(const std::vector<PyPiece>& pieces, const std::vector<int64_t>& cuts) {
   if (pieces.empty() || cuts.size() < 2 || cuts.front() != 0 || !std::is_sorted(cuts.begin(), cuts.end())) {
     throw nb::value_error("no columns, or cuts that are not ascending from 0");

@@ -1,4 +1,4 @@
-// Kernels as Python sees them. Every function takes objects with the buffer protocol, releases the GIL while it
+// Python bindings of the kernels. Every function accepts objects with the buffer protocol, releases the GIL while it
 // works, and returns blocks that Arrow wraps without a copy.
 #include "bindings/bindings.hpp"
 
@@ -53,7 +53,7 @@ Order order_of(const char* order) {
 }  // namespace
 
 NB_MODULE(_kernels, m) {
-  // Arrow arrays that live until the interpreter ends keep their blocks; that is no leak worth a message.
+  // Arrow arrays that live until the interpreter ends keep their blocks, which is not worth a warning.
   nb::set_leak_warnings(false);
 
   nb::exception<CorruptData>(m, "CorruptData", PyExc_ValueError);
@@ -116,7 +116,7 @@ NB_MODULE(_kernels, m) {
                      return bytes;
                    })
       .def("chunks", [](const PyStream& self) {
-        // Copies of all chunks, for codecs that live in libraries.
+        // Copies of all chunks, for codecs in other libraries.
         nb::list views;
         for (size_t i = 0; i < self.stream.size(); ++i) {
           Bytes chunk = self.stream.chunk(i);

@@ -1,4 +1,4 @@
-// The kernels that pick single values, for Python.
+// Python bindings of the kernels that pick single values.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>

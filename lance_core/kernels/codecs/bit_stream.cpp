@@ -5,7 +5,7 @@
 namespace lance {
 namespace {
 
-// The 64 bits that begin at bit `position`; zeros behind the end of the data.
+// Returns the 64 bits from bit `position` on, with zeros after the end of the data.
 uint64_t bits_at(Bytes data, size_t position) {
   size_t byte = position / 8;
   unsigned shift = position % 8;

@@ -1,4 +1,4 @@
-// Numbers of any number of bits, one after the other (docs/format.md, "2.0").
+// Dense bit streams: numbers of any number of bits, one after the other (docs/format.md, "2.0").
 #pragma once
 
 #include "base/common.hpp"

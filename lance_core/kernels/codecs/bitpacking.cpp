@@ -5,9 +5,9 @@
 namespace lance {
 namespace {
 
-// The packed words of a group form LANES columns. Reading row by row makes the inner loop run over consecutive words of
-// the input and consecutive values of the output, which the compiler turns into vectors; the bit width stays a run-time
-// value.
+// The packed words of a group form LANES columns. Reading row by row, the inner loop runs over consecutive input words
+// and consecutive output values, which the compiler turns into vector instructions even though the bit width is a
+// run-time value.
 template <class T>
 inline __attribute__((always_inline)) void unpack_rows(const uint8_t* packed, unsigned bits, T* out) {
   constexpr unsigned kBits = sizeof(T) * 8;
@@ -97,7 +97,7 @@ namespace {
 
 template <class T>
 Block unpack_inline_chunks(const Stream& stream, const Counts& counts) {
-  for (size_t i = 0; i < stream.size(); ++i) {  // before a total of lies becomes an allocation
+  for (size_t i = 0; i < stream.size(); ++i) {  // checked before a wrong total becomes an allocation
     if (counts.values[i] > static_cast<int64_t>(kGroup)) {
       corrupt("chunk %zu packs %lld values in one group of 1024", i, static_cast<long long>(counts.values[i]));
     }
@@ -120,7 +120,7 @@ Block unpack_inline_chunks(const Stream& stream, const Counts& counts) {
 
 template <class T>
 Block unpack_out_of_line_chunks(const Stream& stream, const Counts& counts, unsigned bits) {
-  for (size_t i = 0; bits != 0 && i < stream.size(); ++i) {  // at least one bit per value; without any, all are zero
+  for (size_t i = 0; bits != 0 && i < stream.size(); ++i) {  // at least one bit per value; with 0 bits all values are zero
     if (static_cast<size_t>(counts.values[i]) / 8 > static_cast<size_t>(stream.length[i])) {
       corrupt("chunk %zu of %lld bytes for %lld packed values", i, static_cast<long long>(stream.length[i]),
               static_cast<long long>(counts.values[i]));

@@ -8,10 +8,10 @@ namespace lance {
 
 constexpr size_t kGroup = 1024;
 
-// Bytes of one packed group.
+// Returns the bytes of one packed group.
 inline size_t packed_bytes(size_t bits) { return kGroup / 8 * bits; }
 
-// One group: `bits` in 0..8*sizeof(T), `packed` of packed_bytes(bits) bytes, `out` of 1024 values.
+// Unpacks one group. `bits` is in 0..8*sizeof(T), `packed` has packed_bytes(bits) bytes, `out` has 1024 values.
 template <class T>
 void unpack_group(const uint8_t* packed, unsigned bits, T* out);
 
@@ -25,9 +25,9 @@ struct PackedPlace {
   unsigned shift = 0;
   unsigned bits = 0;
 
-  // `bits` are at least 1.
+  // `bits` is at least 1.
   static PackedPlace of(unsigned bits, size_t value) {
-    constexpr unsigned kSpan = kLanes / 16;  // runs of sixteen values that are neighbours in a row
+    constexpr unsigned kSpan = kLanes / 16;  // runs of sixteen values that are adjacent in a row
     constexpr unsigned kOrder[8] = {0, 4, 2, 6, 1, 5, 3, 7};
     auto run = static_cast<unsigned>(value % 128 / 16);
     unsigned row = 8 * kOrder[run & ~(kSpan - 1)] + static_cast<unsigned>(value / 128);
@@ -49,7 +49,7 @@ struct PackedPlace {
   }
 };
 
-// One value of a packed group.
+// Returns one value of a packed group.
 template <class T>
 inline T unpack_one(const uint8_t* packed, unsigned bits, size_t value) {
   if (bits == 0) {
@@ -88,13 +88,13 @@ inline InlineGroup<T> open_inline_chunk(Bytes chunk, size_t n, size_t index) {
   return {chunk.data + sizeof(T), static_cast<unsigned>(bits)};
 }
 
-// Values of a fixed width: full groups, then a tail of words or of one padded group.
+// Shape of a block at a fixed bit width: full groups, then a tail of raw words or one padded group.
 template <class T>
 struct OutOfLineShape {
-  size_t full;  // groups
-  bool is_raw;  // the tail
+  size_t full;  // number of full groups
+  bool is_raw;  // whether the tail is raw words
 
-  // Returns the shape of `n` values in so many bytes, which follows from the length alone.
+  // Returns the shape of `n` values in `bytes` bytes. It follows from the length alone.
   static OutOfLineShape of(size_t bytes, size_t n, unsigned bits, size_t index) {
     if (bits >= sizeof(T) * 8) {
       corrupt("%u packed bits for values of %zu bits", bits, sizeof(T) * 8);
@@ -110,7 +110,7 @@ struct OutOfLineShape {
   }
 };
 
-// Decodes a chunk of at most 1024 values whose first word is the bit width. `out` has room for n values.
+// Decodes a chunk of at most 1024 values, whose first word is the bit width. `out` has room for n values.
 template <class T>
 void unpack_inline_chunk(Bytes chunk, size_t n, T* out, size_t index);
 

@@ -1,4 +1,4 @@
-// Byte stream split: byte 0 of all values of a chunk, then byte 1 of all, and so on.
+// Byte stream split: byte 0 of all values of a chunk, then byte 1 of all values, and so on.
 #pragma once
 
 #include "base/common.hpp"

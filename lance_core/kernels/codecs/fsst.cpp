@@ -9,13 +9,13 @@
 namespace lance {
 namespace {
 
-// Decodes codes to `out`, which has room for 8 bytes a code and the slack. Returns the end of the output, or nullptr
-// when an escape has nothing behind it.
+// Expands codes to `out`, which has room for 8 bytes per code and the slack. Returns the end of the output, or nullptr
+// if no byte follows an escape.
 inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out) {
   while (code < end) {
     while (end - code >= 4) {
       auto four = load<uint32_t>(code);
-      // Any byte 255? The classic zero-byte test on the complement.
+      // Tests whether a byte is 255: the classic zero-byte test on the complement.
       uint32_t inverted = ~four;
       if (((inverted - 0x01010101u) & ~inverted & 0x80808080u) != 0) {
         break;
@@ -27,7 +27,7 @@ inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint
       }
       code += 4;
     }
-    // Up to and including the escape that stopped the fast loop, or the last few codes.
+    // Expands up to and including the escape that stopped the fast loop, or the last few codes.
     for (int i = 0; i < 4 && code < end; ++i) {
       if (*code != kEscape) {
         store(out, table.symbol[*code]);
@@ -46,8 +46,8 @@ inline uint8_t* expand(const SymbolTable& table, const uint8_t* code, const uint
   return out;
 }
 
-// Values with more codes than this on average, in chunks with more codes than `kFewCodes`, are expanded one by one: the
-// positions of all their codes would take as much memory again.
+// Values with more codes than this on average, in chunks with more codes than `kFewCodes`, are expanded one by one.
+// Otherwise the positions of all their codes would take as much memory as the codes.
 constexpr size_t kShortCodes = 64;
 constexpr size_t kFewCodes = 64 << 10;
 
@@ -57,7 +57,7 @@ inline bool has_escape(uint64_t eight) {
   return ((inverted - 0x0101010101010101u) & ~inverted & 0x8080808080808080u) != 0;
 }
 
-// Whether some byte is neither a symbol of the table nor an escape. It may be the byte behind an escape.
+// Returns whether some byte is neither a symbol of the table nor an escape. (It may be the byte after an escape.)
 LANCE_MULTIVERSION bool may_lack_symbols(const uint8_t* code, size_t n, uint8_t num_symbols) {
   uint8_t found = 0;
   for (size_t i = 0; i < n; ++i) {
@@ -66,7 +66,7 @@ LANCE_MULTIVERSION bool may_lack_symbols(const uint8_t* code, size_t n, uint8_t 
   return found != 0;
 }
 
-// Grows the output as needed. The first chunks give the expansion factor, so that one allocation is the rule.
+// Output that grows as needed. The first chunks give the expansion factor, so that there is mostly one allocation.
 class Output {
  public:
   explicit Output(size_t guess) : block_(guess + kSlack) {}
@@ -100,7 +100,7 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   size_t first = load<T>(offsets);
   size_t last = load<T>(offsets + n * sizeof(T));
   const uint8_t* begin = codes + first;
-  // Close to the end of the guess: count before growing. A table that is not full can be asked for symbols it lacks.
+  // Counts before growing near the end of the guess. A table that is not full may lack a symbol that a code names.
   if ((last - first) * 8 > out.room() ||
       (table.num_symbols < kEscape && may_lack_symbols(begin, last - first, static_cast<uint8_t>(table.num_symbols)))) {
     size_t exact = expanded_size(table, {begin, last - first});
@@ -124,7 +124,7 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   if (last - first <= std::max(kFewCodes, kShortCodes * n)) {
     places.resize(std::max(places.size(), (last - first) / kCodes + 1));
     position = table.way->expand(table, begin, codes + last, start, places.data());
-    // Local copies of the pointers: the compiler must assume that a store changes the others.
+    // Local copies of the pointers: otherwise the compiler must assume that a store changes them.
     const Places* found = places.data();
     T* ends = to;
     for (size_t i = 1; i <= n; ++i) {
@@ -149,7 +149,7 @@ void expand_values(const SymbolTable& table, const uint8_t* offsets, const uint8
   }
 }
 
-// Bytes to reserve for `coded` bytes, judged from a sample of codes.
+// Returns the number of bytes to reserve for `coded` bytes, estimated from a sample of codes.
 size_t guess_size(const SymbolTable& table, Bytes sample, size_t coded) {
   size_t expanded = expanded_size(table, sample);
   if (sample.size == 0 || expanded == SIZE_MAX) {
@@ -248,14 +248,13 @@ uint8_t* expand_rest(const SymbolTable& table, const uint8_t* code, const uint8_
                      uint8_t* out, bool escaped, Places* places) {
   for (; static_cast<size_t>(end - code) >= kCodes; code += kCodes, ++places) {
     places->begin = static_cast<uint64_t>(out - begin);
-    // Held in a register: what is stored might be codes, for all that the compiler knows, and they would be loaded
-    // again.
+    // Kept in a register: the compiler must assume that stores change the codes, and would load them again.
     auto eight = load<uint64_t>(code);
     if (escaped || has_escape(eight)) [[unlikely]] {
       out = expand_escaped(table, code, kCodes, out, escaped, *places);
       continue;
     }
-    // One store of eight lengths costs less than eight stores of positions.
+    // One store of eight lengths is faster than eight stores of positions.
     uint64_t lengths = 0;
 #pragma GCC unroll 8
     for (size_t i = 0; i < kCodes; ++i) {

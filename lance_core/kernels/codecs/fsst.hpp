@@ -7,29 +7,29 @@ namespace lance {
 
 struct ExpandWay;  // fsst_ways.hpp
 
-// A parsed symbol table of a page. `codes` false: the page stores plain text.
+// A parsed symbol table of a page. If `codes` is false, the page stores plain text.
 struct SymbolTable {
   bool codes = false;
   size_t num_symbols = 0;
   uint64_t symbol[256] = {};
   uint8_t length[256] = {};
-  const ExpandWay* way = nullptr;  // the fastest that this processor supports
+  const ExpandWay* way = nullptr;  // the fastest implementation that this processor supports
 };
 
 SymbolTable parse_symbol_table(Bytes table);
 
-// Mini-block form: chunks of offsets and codes.
+// Expands chunks in mini-block form: offsets and codes.
 VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, const Counts& counts,
                               unsigned offset_bits);
 
-// Codes under Arrow offsets (full-zip pages).
+// Expands codes with Arrow offsets (full-zip pages).
 VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values,
                               unsigned offset_bits);
 
 // Returns the number of bytes that the codes of a value expand to; SIZE_MAX if a code is invalid or an escape is last.
 size_t expanded_size(const SymbolTable& table, Bytes codes);
-// Writes the expanded bytes, and up to kSlack bytes behind them. Returns the end of the expanded bytes.
-constexpr size_t kSlack = 64;  // eight symbols are stored as eight bytes each, whatever their lengths
+// Writes the expanded bytes, and up to kSlack bytes after them. Returns the end of the expanded bytes.
+constexpr size_t kSlack = 64;  // every symbol is stored as eight bytes, whatever its length
 uint8_t* expand_value(const SymbolTable& table, Bytes codes, uint8_t* out);
 
 }  // namespace lance

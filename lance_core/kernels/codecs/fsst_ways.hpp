@@ -9,9 +9,9 @@
 namespace lance {
 
 constexpr uint8_t kEscape = 255;
-// Number of codes that are expanded at once. They expand to at most 64 bytes, so that positions fit into a byte.
+// Number of codes that are expanded at once. They expand to at most 64 bytes, so that a position fits into a byte.
 constexpr size_t kCodes = 8;
-// Marks the position of a byte behind an escape, where no value can end.
+// Marks the position of a byte after an escape, where no value can end.
 constexpr uint8_t kInside = 255;
 
 // Positions of the expanded bytes of eight codes.
@@ -21,8 +21,8 @@ struct Places {
 };
 
 // Expands codes to `out`, which has room for the expanded bytes and the slack. No branch depends on the ends of values.
-// `places` gets one entry for each eight codes and one for the end, which is no code. Returns the end of the output, or
-// nullptr if no byte follows an escape.
+// `places` gets one entry for every eight codes and one for the end. Returns the end of the output, or nullptr if no
+// byte follows an escape.
 struct ExpandWay {
   const char* name;
   uint8_t* (*expand)(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out, Places* places);
@@ -40,7 +40,7 @@ uint8_t* expand_wide(const SymbolTable& table, const uint8_t* code, const uint8_
 #endif
 
 // Expands the remaining codes with the portable implementation. `begin` is the start of the output of all codes.
-// `escaped`: the first code is the byte behind an escape.
+// `escaped` means that the first code is the byte after an escape.
 uint8_t* expand_rest(const SymbolTable& table, const uint8_t* code, const uint8_t* end, const uint8_t* begin,
                      uint8_t* out, bool escaped, Places* places);
 
@@ -63,7 +63,7 @@ inline uint8_t* expand_escaped(const SymbolTable& table, const uint8_t* code, si
   return out;
 }
 
-// Returns eight positions, each the sum of the lengths before it: byte k of the product is the sum of lengths 0 to k.
+// Stores eight positions, each the sum of the lengths before it: byte k of the product is the sum of lengths 0 to k.
 inline void store_places(Places& places, uint64_t lengths) {
   store(places.after_begin, (lengths * 0x0101010101010101u) << 8);
 }

@@ -1,5 +1,5 @@
-// FSST by the vector instructions of newer x86 processors: eight symbols become one vector, whose bytes move together
-// and are stored at once.
+// FSST with the vector instructions of newer x86 processors: the bytes of eight symbols are moved together in one
+// vector and stored at once.
 #include "codecs/fsst_ways.hpp"
 
 #if defined(LANCE_FSST_WIDE)
@@ -18,7 +18,7 @@ LANCE_WIDE inline __m128i two_symbols(const SymbolTable& table, const uint8_t* c
       _mm_loadh_pd(_mm_castsi128_pd(first), reinterpret_cast<const double*>(&table.symbol[code[1]])));
 }
 
-// Eight loads: the instruction that gathers takes twice as long on some processors.
+// Eight loads, because the gather instruction takes twice as long on some processors.
 LANCE_WIDE inline __m512i eight_symbols(const SymbolTable& table, const uint8_t* code) {
   __m256i first = _mm256_set_m128i(two_symbols(table, code + 2), two_symbols(table, code));
   __m256i last = _mm256_set_m128i(two_symbols(table, code + 6), two_symbols(table, code + 4));
@@ -30,7 +30,7 @@ LANCE_WIDE inline __m512i eight_symbols(const SymbolTable& table, const uint8_t*
 LANCE_WIDE uint8_t* expand_wide(const SymbolTable& table, const uint8_t* code, const uint8_t* end, uint8_t* out,
                                 Places* places) {
   constexpr size_t kVector = 64;
-  // For each code a byte with as many bits as its symbol has bytes.
+  // For each code, a byte with as many bits set as its symbol has bytes.
   const __m512i bits_of_length =
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 3, 7, 15, 31, 63, 127, -1, 0, 0, 0, 0, 0, 0, 0));
   __m512i bits[4];
@@ -38,7 +38,7 @@ LANCE_WIDE uint8_t* expand_wide(const SymbolTable& table, const uint8_t* code, c
     bits[i] = _mm512_shuffle_epi8(bits_of_length, _mm512_loadu_si512(table.length + kVector * i));
   }
   const uint8_t* begin = out;
-  bool escaped = false;  // the first of the next codes is the byte behind an escape
+  bool escaped = false;  // whether the next code is the byte after an escape
   for (; static_cast<size_t>(end - code) >= kVector; code += kVector) {
     __m512i codes = _mm512_loadu_si512(code);
     uint64_t escapes = _mm512_cmpeq_epi8_mask(codes, _mm512_set1_epi8(static_cast<char>(kEscape)));

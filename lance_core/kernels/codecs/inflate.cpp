@@ -7,7 +7,7 @@
 namespace lance {
 namespace {
 
-// Largest number of bytes that one compressed byte can stand for. A larger claim is refused before memory is allocated.
+// Largest number of bytes that one compressed byte can become. A larger size is refused before memory is allocated.
 constexpr size_t kLz4MaxRatio = 256, kZstdMaxRatio = 33'000;
 
 // The compressed bytes of a chunk, and their decompressed size.
@@ -23,7 +23,7 @@ Claim read_lz4_claim(Bytes chunk, size_t index) {
   return {chunk.slice(4, chunk.size - 4), load<uint32_t>(chunk.data)};
 }
 
-// The size is in front of the frame, unless the data begins with a frame, without 8 bytes for the decompressed size.
+// The size is before the frame. A block that begins with a frame has no such size.
 Claim read_zstd_claim(Bytes chunk, size_t index) {
   constexpr uint32_t kMagic = 0xFD2FB528;
   bool is_bare = chunk.size < 8 || (load<uint32_t>(chunk.data) == kMagic && (chunk.data[4] & 0x10) == 0);
@@ -71,7 +71,7 @@ size_t total_size(const std::vector<Claim>& claims) {
   return total;
 }
 
-// Inflates everything, one after the other. What a chunk writes behind its end is overwritten by the next one.
+// Decompresses all chunks one after the other. The bytes that a chunk writes after its end are overwritten by the next.
 void inflate_all(const std::vector<Claim>& claims, Compressor compressor, uint8_t* to) {
   std::optional<ZstdInflater> zstd;
   for (const Claim& claim : claims) {
@@ -93,7 +93,7 @@ void inflate_all(const std::vector<Claim>& claims, Compressor compressor, uint8_
   }
 }
 
-// All of them, in `out`.
+// Decompresses all chunks to `out`.
 Stream inflate_claims(const std::vector<Claim>& claims, size_t total, Compressor compressor, Block& out) {
   if (out.capacity() < total + kCopySlack) {
     out = Block(total + kCopySlack);

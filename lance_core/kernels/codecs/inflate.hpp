@@ -1,5 +1,5 @@
-// General compression as Lance frames it (docs/format.md, "General"): a size, then what the compressor made. No bytes
-// stand for no bytes.
+// General compression in Lance's frames (docs/format.md, "General"): a size, then the compressed data. An empty buffer
+// decompresses to an empty buffer.
 #pragma once
 
 #include "base/variable.hpp"

@@ -1,5 +1,5 @@
-// Common parts of both directions of JSON: the constants of binary JSON (docs/format.md, "Logical types"), and the
-// loop over the values of a column.
+// Common parts of both directions of JSON: the constants of binary JSON (docs/format.md, "Logical types"), and the loop
+// over the values of a column.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ constexpr uint32_t kArray = 0x80000000;
 constexpr uint32_t kObject = 0x40000000;
 constexpr uint32_t kScalar = 0x20000000;
 
-// Then one entry per member (in objects one per key, then one per value): type and length of the bytes that follow
-// all entries, in the same order. The highest bit has no meaning.
+// Entries follow, one per member (in objects one per key, then one per value): type and length of the bytes of the
+// member. The bytes follow all entries, in the same order. The highest bit has no meaning.
 constexpr uint32_t kTypeMask = 0x70000000;
 constexpr uint32_t kLengthMask = 0x0FFFFFFF;
 constexpr uint32_t kNull = 0x00000000;
@@ -40,7 +40,7 @@ constexpr uint8_t kFloat = 0x60;
 
 constexpr size_t kEntryBytes = 4;
 
-// The frames of the recursions are small; a deeper value is refused before it can exhaust the stack.
+// A deeper value is refused, so that recursion (whose frames are small) cannot exhaust the stack.
 constexpr int kMaxDepth = 2048;
 
 inline bool is_valid(Bytes validity, size_t bit) {

@@ -13,7 +13,7 @@ namespace {
 
 using namespace json;
 
-// Exponents of numbers that are written without one, as the first digit's power of ten.
+// Range of numbers written without an exponent, as the power of ten of their first digit.
 constexpr int kLeastPlain = -5;
 constexpr int kMostPlain = 15;
 
@@ -30,7 +30,7 @@ class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
 
-  // A whole value, whose outermost container may hold just one scalar.
+  // Writes a whole value. Its outermost container may hold one scalar.
   void value(Bytes bytes) {
     if (bytes.size == 0) {
       out_ += "null";
@@ -55,7 +55,7 @@ class Writer {
     Bytes bytes;
   };
 
-  // Walks the entries of a container and the bytes that belong to them.
+  // Iterates over the entries of a container and the bytes of its members.
   class Members {
    public:
     Members(Bytes bytes, uint64_t num_entries) : bytes_(bytes) {
@@ -115,7 +115,7 @@ class Writer {
   }
 
   void object(Bytes bytes, uint32_t count, int depth) {
-    // Two walks side by side: the values begin where the keys end.
+    // Two iterators: the values begin where the keys end.
     Members keys(bytes, 2 * uint64_t{count});
     Members values = keys;
     for (uint32_t i = 0; i < count; ++i) {
@@ -171,7 +171,7 @@ class Writer {
   void string(Bytes bytes) {
     static constexpr char kHex[] = "0123456789abcdef";
     out_ += '"';
-    size_t plain = 0;  // start of bytes that need no escape and are not written yet
+    size_t plain = 0;  // start of the bytes that need no escape and are not written yet
     for (size_t i = 0; i < bytes.size; ++i) {
       uint8_t byte = bytes.data[i];
       if (byte >= 0x20 && byte != '"' && byte != '\\') {
@@ -287,7 +287,7 @@ class Writer {
     out_.append(text, end);
   }
 
-  // The fewest digits that read back as the same number; a point or an exponent shows that it is no integer.
+  // Writes the fewest digits that read back as the same number, with a point or an exponent to tell it from an integer.
   void floating(double value) {
     if (!std::isfinite(value)) {
       out_ += "null";

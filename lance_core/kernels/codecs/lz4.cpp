@@ -5,10 +5,10 @@
 namespace lance {
 namespace {
 
-constexpr unsigned kMore = 15;  // in a token: the length goes on in the bytes behind
+constexpr unsigned kMore = 15;  // in a token: the length continues in the following bytes
 constexpr size_t kLeastMatch = 4;
 
-// A length that begins with `first`, of the half of a token.
+// Reads a length whose half of the token is `first`.
 inline size_t read_length(size_t first, const uint8_t*& in, const uint8_t* end) {
   if (first != kMore) {
     return first;
@@ -44,7 +44,7 @@ void inflate_lz4(Bytes block, uint8_t* to, size_t size) {
     }
     in += literals;
     out += literals;
-    if (in == in_end) {  // the last literals have no match behind them
+    if (in == in_end) {  // no match follows the last literals
       if (out != out_end) {
         break;
       }

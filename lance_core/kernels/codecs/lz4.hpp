@@ -1,4 +1,4 @@
-// LZ4 blocks, read (docs/format.md, "General"). Written by encode_lz4.hpp.
+// LZ4 blocks, reading side (docs/format.md, "General"). The writing side is encode/lz4.hpp.
 #pragma once
 
 #include "base/common.hpp"

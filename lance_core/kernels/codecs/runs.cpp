@@ -23,7 +23,7 @@ void expand_runs_chunk(Bytes values, Bytes lengths, size_t n, T* out, size_t ind
     if (length == 0) {
       corrupt("chunk %zu: run %zu is empty", index, run);
     }
-    // Older writers let the last run reach beyond its chunk.
+    // Older writers let the last run extend beyond its chunk.
     length = std::min(length, n - done);
     std::fill_n(out + done, length, load<T>(values.data + run * sizeof(T)));
     done += length;
@@ -58,7 +58,7 @@ namespace {
 template <class T>
 Block expand_chunks(const Stream& values, const Stream& lengths, const Counts& counts) {
   for (size_t i = 0; i < lengths.size(); ++i) {
-    // Before a count that lies becomes an allocation.
+    // Checked before a wrong count becomes an allocation.
     if (counts.values[i] / 255 > lengths.length[i]) {
       corrupt("chunk %zu has %lld runs for %lld values", i, static_cast<long long>(lengths.length[i]),
               static_cast<long long>(counts.values[i]));

@@ -6,7 +6,7 @@
 
 namespace lance {
 
-// Writes exactly n values to `out`. The last run may be longer than the rest.
+// Writes exactly n values to `out`. The last run may be too long.
 template <class T>
 void expand_runs_chunk(Bytes values, Bytes lengths, size_t n, T* out, size_t index);
 

@@ -1,4 +1,4 @@
-// The 64-bit hash with which Zstandard frames may end.
+// XXH64, the hash that may end a Zstandard frame.
 #pragma once
 
 #include "base/common.hpp"

@@ -14,7 +14,7 @@ constexpr size_t kMaxBlock = size_t{128} << 10;
 
 inline unsigned highest_bit(uint32_t value) { return 31u - static_cast<unsigned>(std::countl_zero(value)); }
 
-// Walks through bytes from the front; every step is checked.
+// Reads bytes from the front. Every step is checked.
 class Cursor {
  public:
   explicit Cursor(Bytes bytes) : bytes_(bytes) {}
@@ -30,7 +30,7 @@ class Cursor {
     return taken;
   }
 
-  // A little-endian number of `n` bytes, at most 8.
+  // Reads a little-endian number of `n` bytes, at most 8.
   uint64_t number(size_t n) {
     uint64_t value = 0;
     Bytes taken = take(n);
@@ -45,13 +45,13 @@ class Cursor {
   size_t position_ = 0;
 };
 
-// Bits from the last one to the first one. The highest one that is set in the last byte only marks the end.
+// Reads bits from the last to the first. The highest set bit of the last byte only marks the end.
 //
-// The top of `word_` holds the next bits, after the first `used_`. Once all bytes are in it, `used_` can pass its end:
-// then bits are made up, which `is_done` tells afterwards. No byte before the first one is touched.
+// The first `used_` bits of `word_` are read, and the next bits follow. Once all bytes are in the word, `used_` can
+// pass its end: then bits are invented, which `is_done` reports afterwards. No byte before the first one is accessed.
 class BackwardBits {
  public:
-  static constexpr unsigned kFresh = 56;  // bits there are for sure after `refill`, or else all that are left
+  static constexpr unsigned kFresh = 56;  // least number of bits after `refill`, unless fewer are left
 
   explicit BackwardBits(Bytes bytes) : begin_(bytes.data), next_(bytes.data) {
     if (bytes.size == 0 || bytes.data[bytes.size - 1] == 0) {
@@ -63,12 +63,12 @@ class BackwardBits {
       word_ = load<uint64_t>(next_);
       used_ = mark;
     } else {
-      std::memcpy(&word_, bytes.data, bytes.size);  // the hosts we build for are little-endian
+      std::memcpy(&word_, bytes.data, bytes.size);  // supported hosts are little-endian
       used_ = 64 - 8 * static_cast<unsigned>(bytes.size) + mark;
     }
   }
 
-  uint64_t look(unsigned n) const { return (word_ << (used_ & 63)) >> 1 >> (63 - n); }  // n in 0..63
+  uint64_t look(unsigned n) const { return (word_ << (used_ & 63)) >> 1 >> (63 - n); }  // n is in 0..63
   void skip(unsigned n) { used_ += n; }
   uint64_t read(unsigned n) {
     uint64_t value = look(n);
@@ -88,7 +88,7 @@ class BackwardBits {
       word_ = load<uint64_t>(next_);
     }
   }
-  // Faster, if at least 8 bytes are left.
+  // Like `refill`, but faster. At least 8 bytes must be left.
   void refill_inside() {
     next_ -= used_ >> 3;
     used_ &= 7;
@@ -106,19 +106,19 @@ class BackwardBits {
   unsigned used_;
 };
 
-// How often each symbol occurs among 2^log states; -1 is less than once.
+// Frequency of each symbol among 2^log states; -1 means less than one.
 struct Distribution {
   unsigned log;
   size_t num_symbols;
   int16_t counts[256];
 };
 
-// Bits from the first one on.
+// Reads bits from the first to the last.
 class ForwardBits {
  public:
   explicit ForwardBits(Bytes bytes) : bytes_(bytes) {}
 
-  uint32_t look(unsigned n) const {  // n in 0..25
+  uint32_t look(unsigned n) const {  // n is in 0..25
     uint32_t word = 0;
     size_t at = position_ / 8, left = bytes_.size - at;
     if (left >= 4) {
@@ -158,7 +158,7 @@ Distribution read_distribution(Cursor& cursor, unsigned max_log, size_t max_symb
     if (found.num_symbols >= max_symbols) {
       corrupt("a ZSTD table of more than %zu symbols", max_symbols);
     }
-    // Low values up to left + 1 take one bit less.
+    // Values up to left + 1 have variable widths: low values take one bit less.
     auto most = static_cast<uint32_t>(left + 1);
     unsigned width = highest_bit(most) + 1;
     uint32_t half = (1u << (width - 1)) - 1, num_short = (1u << width) - 1 - most;
@@ -189,8 +189,8 @@ Distribution read_distribution(Cursor& cursor, unsigned max_log, size_t max_symb
   return found;
 }
 
-// A state of an entropy coder: its symbol, and how the next state is found. `base` and `extra_bits` are what the symbol
-// stands for in sequences.
+// A state of an entropy coder: its symbol, and the way to the next state. In sequences the symbol means `base` plus a
+// number of `extra_bits`.
 struct State {
   uint16_t next;
   uint8_t bits;
@@ -198,7 +198,7 @@ struct State {
   uint32_t base;
 };
 
-// Spreads symbols over states; `make(state, symbol)` notes the symbol.
+// Distributes symbols over states. `make(state, symbol)` stores the symbol.
 template <class Make>
 void build_states(const Distribution& distribution, State* states, Make make) {
   uint32_t size = 1u << distribution.log, high = size;
@@ -229,7 +229,7 @@ void build_states(const Distribution& distribution, State* states, Make make) {
   }
 }
 
-// The three kinds of numbers of a sequence.
+// One of the three kinds of numbers in a sequence.
 struct NumberKind {
   const char* name;
   unsigned max_log;
@@ -237,7 +237,7 @@ struct NumberKind {
   unsigned default_log;
   size_t num_defaults;
   int8_t defaults[53];
-  // Of a code: the least number, and the bits that are added to it.
+  // Least number of a code, and the number of bits that are added to it.
   uint32_t (*base)(unsigned code);
   unsigned (*extra_bits)(unsigned code);
 };
@@ -248,7 +248,7 @@ constexpr uint8_t kMatchBits[53] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,
                                     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  0,  0,  0,  1,  1,  1, 1,
                                     2, 2, 3, 3, 4, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
 
-// Numbers follow each other without gaps: where a code begins the one before it ends.
+// Returns the least number of a code. Codes cover numbers without gaps.
 template <size_t N>
 uint32_t sum_of_spans(const uint8_t (&bits)[N], unsigned code) {
   uint32_t base = 0;
@@ -286,7 +286,7 @@ const NumberKind kMatches = {"matches",
                              [](unsigned code) { return 3 + sum_of_spans(kMatchBits, code); },
                              [](unsigned code) -> unsigned { return kMatchBits[code]; }};
 
-// The states of one kind of numbers.
+// The state table of one kind of numbers.
 struct NumberTable {
   unsigned log = 0;
   bool is_known = false;
@@ -326,7 +326,7 @@ struct DefaultTables {
   }
 };
 
-// The table that a block has for a kind of numbers: `own` once it was read, or the one that every reader knows.
+// Returns the table of a block for a kind of numbers: `own`, read from the block or kept, or a predefined one.
 const NumberTable* choose_table(const NumberKind& kind, unsigned mode, Cursor& cursor, const NumberTable& by_default,
                                 NumberTable& own, const NumberTable* before) {
   switch (mode) {
@@ -346,14 +346,14 @@ const NumberTable* choose_table(const NumberKind& kind, unsigned mode, Cursor& c
   }
 }
 
-// Codes of up to 11 bits for literals: what the next bits stand for, and how many of them count.
+// Huffman codes of up to 11 bits for literals. The next bits give the symbol and the length of its code.
 struct LiteralCodes {
   static constexpr unsigned kMaxBits = 11;
   struct Code {
     uint8_t symbol;
     uint8_t bits;
   };
-  unsigned bits = 0;  // 0: no codes yet
+  unsigned bits = 0;  // 0 before the first codes
   Code codes[1 << kMaxBits];
 
   void read(Cursor& cursor) {
@@ -372,7 +372,7 @@ struct LiteralCodes {
     build(weights, n);
   }
 
-  // The symbols of a stream.
+  // Decodes the symbols of a stream.
   void expand(BackwardBits& stream, uint8_t* out, size_t n) const {
     size_t i = 0;
     for (; n - i >= 5; i += 5) {
@@ -391,10 +391,10 @@ struct LiteralCodes {
     }
   }
 
-  // The same of four streams side by side: the machine follows all of them at once.
+  // Decodes four streams side by side: the processor follows all of them at once.
   void expand_four(BackwardBits* streams, uint8_t* out, size_t n) const {
     size_t part = (n + 3) / 4;
-    size_t i = 0, last = n - 3 * part;  // the fourth one may be shorter
+    size_t i = 0, last = n - 3 * part;  // the fourth stream may be shorter
     BackwardBits a = streams[0], b = streams[1], c = streams[2], d = streams[3];
     for (; last - i >= 5 && a.has_word() && b.has_word() && c.has_word() && d.has_word(); i += 5) {
       a.refill_inside();
@@ -421,7 +421,7 @@ struct LiteralCodes {
     return code.symbol;
   }
 
-  // Weights that two states, taking turns, decode from one stream.
+  // Decodes weights from one stream with two alternating states.
   static size_t read_weights(Bytes bytes, uint8_t* weights) {
     Cursor cursor(bytes);
     Distribution distribution = read_distribution(cursor, 6, 256);
@@ -444,7 +444,7 @@ struct LiteralCodes {
       weights[n] = static_cast<uint8_t>(std::min(state.base, 255u));
       turns[n % 2] = state.next + stream.read(state.bits);
       stream.refill();
-      if (stream.is_overrun()) {  // the other state holds the last weight
+      if (stream.is_overrun()) {  // the other state has the last weight
         weights[n + 1] = static_cast<uint8_t>(std::min(states[turns[(n + 1) % 2]].base, 255u));
         return n + 2;
       }
@@ -463,7 +463,7 @@ struct LiteralCodes {
     if (total == 0) {
       corrupt("ZSTD weights that are all zero");
     }
-    // The last weight is not stored: it fills the rest.
+    // The last weight is not stored: it completes the sum to a power of two.
     unsigned width = highest_bit(total) + 1;
     if (width > kMaxBits) {
       corrupt("ZSTD codes of %u bits", width);
@@ -509,7 +509,7 @@ FrameHeader read_header(Cursor& cursor) {
     corrupt("a ZSTD frame of an unknown kind");
   }
   if (!is_single) {
-    cursor.take(1);  // the window, which is not needed: the whole output is in memory
+    cursor.take(1);  // skip the window size, which is not needed: the whole output is in memory
   }
   constexpr size_t kDictionaryBytes[4] = {0, 1, 2, 4};
   if (cursor.number(kDictionaryBytes[descriptor & 3]) != 0) {
@@ -561,7 +561,7 @@ struct ZstdInflater::Tables {
     repeated[2] = 8;
   }
 
-  // Puts the literals of a block into `text`; gives their number.
+  // Reads the literals of a block into `text`. Returns their number.
   size_t read_literals(Cursor& cursor) {
     Cursor ahead = cursor;
     auto first = static_cast<unsigned>(ahead.number(1));
@@ -611,7 +611,7 @@ struct ZstdInflater::Tables {
     return n;
   }
 
-  // The distance that an offset of a sequence stands for: one of the last three, or a new one.
+  // Returns the distance for an offset of a sequence: one of the last three distances, or a new one.
   size_t distance_of(size_t offset, bool has_literals) {
     if (offset > 3) {
       repeated[2] = repeated[1];

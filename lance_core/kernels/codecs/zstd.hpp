@@ -1,4 +1,4 @@
-// Zstandard frames, read (docs/format.md, "General").
+// Zstandard frames, reading side (docs/format.md, "General").
 // Source: RFC 8878, Zstandard Compression and the application/zstd Media Type.
 #pragma once
 
@@ -20,7 +20,7 @@ class ZstdInflater {
   ~ZstdInflater();
 
   // Decompresses the first frame, which must have exactly `size` bytes. `to` has room for `size` bytes and kCopySlack
-  // more. A frame that needs a dictionary is refused. Bytes behind the frame are ignored.
+  // more. A frame that needs a dictionary is refused. Bytes after the frame are ignored.
   void inflate(Bytes frame, uint8_t* to, size_t size);
 
  private:

@@ -7,7 +7,7 @@
 namespace lance {
 namespace {
 
-// The mirror of unpacking: row by row, so that the inner loop runs over consecutive values and consecutive words.
+// The reverse of unpacking: row by row, so that the inner loop runs over consecutive values and consecutive words.
 template <class T>
 inline __attribute__((always_inline)) void pack_rows(const T* values, unsigned bits, uint8_t* out) {
   constexpr unsigned kBits = sizeof(T) * 8;
@@ -26,7 +26,7 @@ inline __attribute__((always_inline)) void pack_rows(const T* values, unsigned b
       std::memcpy(out, word, sizeof word);
       out += sizeof word;
       filled -= kBits;
-      unsigned kept = bits - filled;  // bits of this row that are in the word just stored
+      unsigned kept = bits - filled;  // bits of this row in the word just stored
       if (filled == 0) {
         for (unsigned lane = 0; lane < kLanes; ++lane) {
           word[lane] = 0;
@@ -90,7 +90,7 @@ size_t changes_in(const T* values, size_t n) {
   size_t total = 0;
   for (size_t i = 1; i < n;) {
     size_t end = std::min(n, i + 255);
-    T found = 0;  // as wide as the values, so that the loop becomes vectors; 255 fit into the narrowest
+    T found = 0;  // as wide as the values, so that the compiler uses vectors; 255 fits into the narrowest type
     for (; i < end; ++i) {
       found += values[i] != values[i - 1];
     }
@@ -104,7 +104,7 @@ LANCE_MULTIVERSION size_t changes(const uint16_t* values, size_t n) { return cha
 LANCE_MULTIVERSION size_t changes(const uint32_t* values, size_t n) { return changes_in(values, n); }
 LANCE_MULTIVERSION size_t changes(const uint64_t* values, size_t n) { return changes_in(values, n); }
 
-// The values of a group as words of their own: aligned, and padded with zeros where the group is not full.
+// Copies the values of a group to aligned words, padded with zeros if the group is not full.
 template <class T>
 class Group {
  public:
@@ -144,7 +144,7 @@ PackedChunks pack_chunks(Bytes values) {
   return out;
 }
 
-// `Number` is T or its signed twin, and decides about the order.
+// `Number` is T or its signed counterpart, and gives the order of the bounds.
 template <class T, class Number>
 WordSurvey survey(Bytes values) {
   size_t n = values.size / sizeof(T);
@@ -205,7 +205,7 @@ void pack_out_of_line_chunk(const uint8_t* values, size_t n, unsigned bits, uint
     pack_group(group.at(values + i * kGroup * sizeof(T), kGroup), bits, out);
     out += packed_bytes(bits);
   }
-  // If both forms have the same size, the tail is raw: a reader distinguishes them by the length alone.
+  // If both forms have the same size, the tail is raw: readers tell the forms apart by the length alone.
   if (packed_bytes(bits) < tail * sizeof(T)) {
     pack_group(group.at(values + full * kGroup * sizeof(T), tail), bits, out);
   } else {

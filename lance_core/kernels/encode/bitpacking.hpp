@@ -5,11 +5,11 @@
 
 namespace lance {
 
-// One group of 1024 values, of which the lowest `bits` are kept. `out` takes packed_bytes(bits) bytes.
+// Packs the lowest `bits` bits of 1024 values. `out` has room for packed_bytes(bits) bytes.
 template <class T>
 void pack_group(const T* values, unsigned bits, uint8_t* out);
 
-// Returns the size of n values at a fixed width. The last group is packed if that takes less than its words.
+// Returns the size of n values at a fixed width. The last group is packed if it is smaller than its raw words.
 template <class T>
 size_t out_of_line_bytes(size_t n, unsigned bits);
 
@@ -23,15 +23,15 @@ struct PackedChunks {
   std::vector<int64_t> lengths;  // bytes of each chunk of 1024 values
 };
 
-// Groups that carry their own bit width, as chunks of a page.
+// Packs values as chunks of a page. Each group begins with its bit width.
 PackedChunks pack_inline(Bytes values, unsigned word_bits);
 
-// Properties of words from which their encoding is chosen.
+// Measures of words from which their encoding is chosen.
 struct WordSurvey {
   size_t packed_bytes;   // in chunks of inline bit packing
-  size_t num_runs;       // of equal values, however long
+  size_t num_runs;  // runs of equal values of any length
   unsigned highest_bit;  // bits that the largest value needs
-  uint64_t least;  // of the words, in the order of signed or unsigned numbers; bounds of a page cost no further pass
+  uint64_t least;  // least word as a signed or unsigned number, found in the same pass
   uint64_t most;
 };
 

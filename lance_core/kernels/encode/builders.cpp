@@ -11,7 +11,7 @@ namespace lance {
 namespace {
 
 constexpr size_t kGrowth = 8;
-constexpr size_t kSlack = 16;  // words are stored whole
+constexpr size_t kSlack = 16;  // whole words are stored
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void GrowingBits::append_word(uint64_t bits, size_t n) {
     low |= *to;
     to[8] = static_cast<uint8_t>(bits >> (64 - shift));
   }
-  store(to, low);  // the hosts we build for are little-endian, as bitmaps are
+  store(to, low);  // supported hosts are little-endian, like bitmaps
   num_bits_ += n;
 }
 
@@ -90,7 +90,7 @@ ArrayBuilder::ArrayBuilder(size_t value_bits, unsigned offset_bits, size_t expec
 }
 
 void ArrayBuilder::append(size_t n, size_t first, Bytes validity, Bytes values, Bytes data) {
-  if (n == 0) return;  // Arrow's C interface hands on no bytes of an array without values, whatever its offset
+  if (n == 0) return;  // Arrow's C interface passes no buffers of an empty array, but may pass an offset
   if (n > SIZE_MAX / 64 || first > SIZE_MAX / 64 || (validity.data && validity.size < ceil8(first + n))) {
     corrupt("%zu bytes of validity for values [%zu, %zu + %zu)", validity.size, first, first, n);
   }

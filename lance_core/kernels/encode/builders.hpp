@@ -1,4 +1,4 @@
-// Buffers for the values of a leaf that wait for their page: each value is copied once.
+// Buffers for the values of a leaf until they fill a page. Each value is copied once.
 #pragma once
 
 #include "encode/levels.hpp"
@@ -6,14 +6,14 @@
 
 namespace lance {
 
-// Bytes that are appended to. Grows in few, large steps up to the expected size, so that little is copied twice.
+// Growing bytes. They grow in few large steps up to the expected size, so that little is copied twice.
 class GrowingBytes {
  public:
   explicit GrowingBytes(size_t expected) : expected_(expected) {}
 
   size_t size() const { return size_; }
   uint8_t* data() const { return block_.data(); }
-  uint8_t* extend(size_t bytes);  // returns the start of `bytes` more; the caller may also write some bytes behind them
+  uint8_t* extend(size_t bytes);  // returns the start of `bytes` more bytes; the caller may also write a few bytes after them
   Block finish();                 // returns the content and leaves the buffer empty
 
  private:
@@ -22,7 +22,7 @@ class GrowingBytes {
   size_t expected_;
 };
 
-// A bitmap that is appended to.
+// A growing bitmap.
 class GrowingBits {
  public:
   explicit GrowingBits(size_t expected_bytes) : bytes_(expected_bytes) {}
@@ -33,13 +33,13 @@ class GrowingBits {
   Block finish();
 
  private:
-  void append_word(uint64_t bits, size_t n);  // the low bits, at most 64; the others are 0
+  void append_word(uint64_t bits, size_t n);  // the low n <= 64 bits; the other bits are 0
 
   GrowingBytes bytes_;
   size_t num_bits_ = 0;
 };
 
-// The buffers of an Arrow array, from bit and value 0 on. Buffers that its type does not have are empty.
+// Buffers of an Arrow array that begin at bit and value 0. Buffers that its type does not have are empty.
 struct BuiltArray {
   size_t num_values = 0;
   size_t null_count = 0;
@@ -48,14 +48,15 @@ struct BuiltArray {
   Block data;
 };
 
-// Joins slices of Arrow arrays of one type: plain values, a bitmap, or offsets and bytes. Without any width there is
-// only validity, as for fixed-size lists and structs.
+// Joins slices of Arrow arrays of one type: values of a fixed width, or offsets and bytes. If both widths are 0, there
+// is only validity, as for fixed-size lists and structs.
 class ArrayBuilder {
  public:
-  // Values of `value_bits` each, or of variable length under offsets of `offset_bits`; about `expected_bytes` in all.
+  // Values have `value_bits` bits, or variable length with offsets of `offset_bits`, and about `expected_bytes` in
+  // total.
   ArrayBuilder(size_t value_bits, unsigned offset_bits, size_t expected_bytes);
 
-  // The values [first, first + n) of an array; `values` are its offsets where it has some.
+  // Appends the values [first, first + n) of an array. `values` are its offsets if it has offsets.
   void append(size_t n, size_t first, Bytes validity, Bytes values, Bytes data);
   BuiltArray finish();
 
@@ -74,7 +75,7 @@ class ArrayBuilder {
   GrowingBytes data_;
 };
 
-// Joins levels. Entries without levels get zeros.
+// Joins levels. An entry without levels gets zeros.
 class LevelBuilder {
  public:
   explicit LevelBuilder(size_t expected_bytes) : levels_(expected_bytes) {}

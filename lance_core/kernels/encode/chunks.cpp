@@ -5,7 +5,7 @@
 namespace lance {
 namespace {
 
-constexpr size_t kMaxLevels = 65535;      // per chunk, and bytes of each kind of levels
+constexpr size_t kMaxLevels = 65535;  // limit per chunk of entries, and of the bytes of each kind of levels
 constexpr size_t kMaxSmallChunk = 32768;  // 12 bits, in units of 8 bytes
 constexpr size_t kMaxLargeChunk = size_t{1} << 31;
 
@@ -24,7 +24,7 @@ uint16_t level_at(Bytes levels, size_t i) { return load<uint16_t>(levels.data + 
 LANCE_MULTIVERSION size_t count_at_most(const uint8_t* levels, size_t n, uint16_t limit) {
   size_t total = 0;
   for (size_t i = 0; i < n;) {
-    uint16_t found = 0;  // as wide as the levels, so that the loop becomes vectors
+    uint16_t found = 0;  // as wide as the levels, so that the compiler uses vectors
     for (size_t end = i + std::min<size_t>(n - i, 4096); i < end; ++i) {
       found = static_cast<uint16_t>(found + (load<uint16_t>(levels + 2 * i) <= limit));
     }
@@ -45,7 +45,8 @@ LANCE_MULTIVERSION size_t count_equal(const uint8_t* levels, size_t n, uint16_t 
   return total;
 }
 
-// The entries of each chunk: the shortest run that contains its values, and in the last chunk all that are left.
+// Returns the entries of each chunk: the shortest run that contains its values; the last chunk gets all remaining
+// entries.
 std::vector<Chunk> divide_levels(const Counts& counts, Bytes rep, Bytes def, uint16_t max_visible) {
   size_t n = counts.values.size();
   size_t num_levels = std::max(rep.size, def.size) / 2;
@@ -62,7 +63,7 @@ std::vector<Chunk> divide_levels(const Counts& counts, Bytes rep, Bytes def, uin
         corrupt("the last chunk has %zu values and %zu visible levels", values, visible);
       }
     } else {
-      // As many entries as values are missing are always needed.
+      // A missing value takes at least one entry.
       for (size_t missing = values; missing != 0;) {
         if (missing > num_levels - end) {
           corrupt("%zu levels for more values", num_levels);
@@ -83,7 +84,7 @@ Block repetition_index(const std::vector<Chunk>& chunks, Bytes rep, uint16_t max
   Block index(chunks.size() * 16);
   size_t num_levels = rep.size / 2;
   for (size_t i = 0; i < chunks.size(); ++i) {
-    // A row ends where the next entry begins one, or none follows.
+    // A row ends before an entry that begins a row, and at the end.
     size_t begin = chunks[i].first_level, end = begin + chunks[i].num_levels;
     bool at_end = end == num_levels;
     size_t next = std::min(end + 1, num_levels);

@@ -6,7 +6,7 @@
 
 namespace lance {
 
-// Thrown if a chunk does not fit into the fields that describe it. The caller makes smaller pages or uses another
+// Thrown if a chunk exceeds the limits of the fields that describe it. The caller makes smaller pages or uses another
 // layout.
 class ChunkOverflow : public std::runtime_error {
  public:
@@ -20,13 +20,13 @@ struct LevelSource {
 
 struct AssembledChunks {
   Block words;             // one u16 or u32 per chunk
-  Block chunks;            // back to back
+  Block chunks;  // one after the other
   Block repetition_index;  // two u64 per chunk; empty without repetition levels
 };
 
-// `buffers` holds one stream per value buffer. All counts but the last are powers of two. An entry has a value where
-// its definition level is at most `max_visible`; one with repetition level `max_rep` begins a row. `large`: words and
-// sizes of value buffers are u32 (2.2) instead of u16 (2.1).
+// Assembles chunks. `buffers` has one stream per value buffer. All counts except the last are powers of two. An entry
+// has a value if its definition level is at most `max_visible`, and begins a row if its repetition level is `max_rep`.
+// `large`: words and sizes of value buffers are u32 (2.2) instead of u16 (2.1).
 AssembledChunks assemble_chunks(const std::vector<const Stream*>& buffers, const Counts& counts, LevelSource rep,
                                 LevelSource def, uint16_t max_rep, uint16_t max_visible, bool large);
 

@@ -5,11 +5,11 @@
 namespace lance {
 namespace {
 
-// A value with its first bytes, which are compared first. Values of up to 16 bytes are compared by them alone.
+// A value with its first and last bytes, which are compared first. They suffice for values of up to 16 bytes.
 struct Key {
   const uint8_t* data;
   size_t size;
-  uint64_t head;  // the first eight bytes; of fewer all, in some order
+  uint64_t head;  // the first eight bytes; all bytes of a shorter value, in some order
   uint64_t tail;  // the last eight bytes; 0 for values of up to eight bytes
 
   bool operator==(const Key& other) const {
@@ -41,14 +41,15 @@ inline uint64_t hash_of(const Key& key) {
   return hash;
 }
 
-// The items so far. Open addressing; slots hold the item's number plus one and its hash.
+// The items found so far, in a hash table with open addressing. A slot has the number of an item plus one, and its
+// hash.
 class Items {
  public:
   Items() : slots_(kFirstSlots) {}
 
   size_t size() const { return keys_.size(); }
 
-  // The number of the value's item, which may be a new one.
+  // Returns the number of the item of a value, which may be a new item.
   inline __attribute__((always_inline)) uint32_t find_or_add(const Key& key) {
     uint64_t hash = hash_of(key);
     for (size_t at = hash & (slots_.size() - 1);; at = (at + 1) & (slots_.size() - 1)) {
@@ -95,8 +96,8 @@ Distinct find(size_t n, Validity validity, size_t max_items, KeyAt key_at) {
   Items items;
   uint32_t item = 0;
   for (size_t i = 0; i < n; ++i) {
-    // A null repeats the index before it, which breaks no run; at the begin of a group, where there may be nothing but
-    // nulls, it takes no bits.
+    // A null repeats the index before it, so that it ends no run. At the beginning of a group it gets index 0, which
+    // takes no bits if the group has only nulls.
     if (i % 1024 == 0) item = 0;
     if (validity[i]) {
       size_t known = items.size();
@@ -125,7 +126,7 @@ Sampled sample(size_t n, Validity validity, size_t step, size_t most, KeyAt key_
   return out;
 }
 
-// Calls `body` with a function that gives the key of a value.
+// Calls `body` with a function that returns the key of a value.
 template <class Body>
 auto with_keys(const DictionarySource& source, Validity validity, Body body) {
   size_t n = source.num_values;

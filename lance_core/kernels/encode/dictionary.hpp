@@ -6,7 +6,7 @@
 
 namespace lance {
 
-// Values of `width` bytes, or with offsets of `offset_bits` if that is not 0.
+// Values of `width` bytes, or values with offsets if `offset_bits` is not 0.
 struct DictionarySource {
   Bytes offsets;
   Bytes data;
@@ -16,9 +16,9 @@ struct DictionarySource {
 };
 
 struct Distinct {
-  bool complete = false;       // false: there are more than `max_items`, and the rest is empty
+  bool complete = false;  // false if there are more than `max_items` items; the rest is empty then
   Block indices;               // u32; 0 for nulls
-  std::vector<int64_t> first;  // position at which each item occurs first, ascending
+  std::vector<int64_t> first;  // first position of each item, ascending
 };
 
 Distinct find_distinct(const DictionarySource& source, Validity validity, size_t max_items);

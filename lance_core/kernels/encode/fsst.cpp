@@ -16,10 +16,10 @@ constexpr size_t kTableBytes = 2312;
 constexpr size_t kMaxSymbols = 255;
 constexpr uint8_t kEscape = 255;
 constexpr int kGenerations = 5;
-constexpr size_t kSlots = 1024;  // of symbols of three bytes and more, by a hash of their first three
+constexpr size_t kSlots = 1024;  // for symbols of at least three bytes, by a hash of their first three bytes
 
 struct Symbol {
-  uint64_t bytes;  // first byte lowest, the rest zero
+  uint64_t bytes;  // first byte lowest; bytes after the symbol are zero
   unsigned length;
 
   bool operator==(const Symbol& other) const { return bytes == other.bytes && length == other.length; }
@@ -30,17 +30,17 @@ inline size_t slot_of(uint64_t word, uint64_t seed) {
   return static_cast<size_t>(((word & 0xffffff) * seed) >> 40) % kSlots;
 }
 
-// Hashes to choose from: symbols that share a slot under one do not under another.
+// Seeds of hashes to choose from: symbols that share a slot with one seed do not share it with another.
 constexpr std::array<uint64_t, 8> kSeeds = {0x9e3779b97f4a7c15u, 0xe7037ed1a0b428dbu, 0x8ebc6af09c88c6e3u,
                                             0x589965cc75374cc3u, 0x1d8e4e27c47d124fu, 0xeb44accab455d165u,
                                             0xa0761d6478bd642fu, 0xd6e8feb86659fd93u};
 
-// Which slots are taken.
+// Marks the taken slots.
 class Slots {
  public:
   explicit Slots(uint64_t seed) : seed_(seed) {}
 
-  // Whether the symbol will be found: only the first of the symbols that share a slot is found.
+  // Returns whether the symbol can be found. Only the first of the symbols that share a slot can.
   bool add(const Symbol& symbol) {
     if (symbol.length < 3) return true;
     bool& taken = taken_[slot_of(symbol.bytes, seed_)];
@@ -59,12 +59,12 @@ struct Match {
 };
 constexpr Match kNoMatch = {kEscape, 1};
 
-// Finds the longest symbol at a position. If several symbols of three or more bytes share a slot, only the first that
-// was added is found. So symbols are added in the order of their gain.
+// Finds the longest symbol at a position. If several symbols of at least three bytes share a slot, only the first one
+// added is found. So symbols are added in the order of their gain.
 class Matcher {
  public:
   explicit Matcher(uint64_t seed) : seed_(seed) {
-    slots_.fill({0, kNoMatch, 0});  // bytes that are not found there need no symbol
+    slots_.fill({0, kNoMatch, 0});  // a slot without a symbol matches no bytes
     pairs_.fill(kNoMatch);
     singles_.fill(kNoMatch);
   }
@@ -90,7 +90,7 @@ class Matcher {
     }
   }
 
-  // `word` begins with the next `left` bytes, of which there is one at least.
+  // `word` begins with the next `left` bytes; `left` is at least 1.
   Match find(uint64_t word, size_t left) const {
     const Slot& slot = slots_[slot_of(word, seed_)];
     Match match = pairs_[word & 0xffff];
@@ -98,7 +98,7 @@ class Matcher {
       match = slot.match;
     }
     if (match.length > left) {
-      // The end of a value, which these bytes run past.
+      // The symbol extends beyond the end of the value.
       word = low_bytes(word, left);
       match = left == 1 ? singles_[word] : pairs_[word & 0xffff];
     }
@@ -109,7 +109,7 @@ class Matcher {
   struct Slot {
     uint64_t bytes;
     Match match;
-    uint16_t ignored_bits;  // of a word, above the symbol
+    uint16_t ignored_bits;  // bits of a word above the symbol
   };
   uint64_t seed_;
   std::array<Slot, kSlots> slots_;
@@ -131,7 +131,7 @@ struct Value {
   size_t size;
 };
 
-// Whole values, evenly spread, long ones cut; together about `sample_bytes`.
+// Takes values that are evenly spread, about `sample_bytes` in total. Long values are cut.
 std::vector<Value> take_sample(Bytes offsets, Bytes data, size_t n, unsigned offset_bits, size_t sample_bytes) {
   check_offsets(offsets, n, data.size, offset_bits);
   std::vector<Value> sample;
@@ -154,7 +154,7 @@ std::vector<Value> take_sample(Bytes offsets, Bytes data, size_t n, unsigned off
   return sample;
 }
 
-// Candidates for symbols with their gains, found by their bytes.
+// Candidates for symbols with their gains, in a hash table by their bytes.
 class Candidates {
  public:
   struct Candidate {
@@ -180,7 +180,7 @@ class Candidates {
     }
   }
 
-  // Sorted by gain. Candidates of equal gain have a fixed order, so that the same values give the same table.
+  // Returns candidates by descending gain. Equal gains have a fixed order, so that the same values give the same table.
   std::vector<Candidate> best() {
     auto better = [](const Candidate& a, const Candidate& b) {
       return a.gain != b.gain                     ? a.gain > b.gain
@@ -199,7 +199,8 @@ class Candidates {
   std::vector<Candidate> all_;
 };
 
-// Finds these symbols, with the hash that loses the fewest symbols; it loses none of a trainer's symbols.
+// Returns a matcher of these symbols, with the hash that loses the fewest of them. It loses none of a trainer's
+// symbols.
 std::unique_ptr<Matcher> matcher_of(const std::vector<Symbol>& symbols) {
   uint64_t best = kSeeds[0];
   size_t least = symbols.size() + 1;
@@ -219,8 +220,8 @@ std::unique_ptr<Matcher> matcher_of(const std::vector<Symbol>& symbols) {
   return matcher;
 }
 
-// Finds symbols in a few rounds. Each codes the sample with the symbols so far, and keeps of these, and of pairs of
-// them, what gains most. Bytes without a symbol count as symbols of their own.
+// Finds symbols in a few rounds. Each round codes the sample with the current symbols, and keeps those symbols and
+// pairs of symbols that gain most. A byte without a symbol counts as a symbol of its own.
 class Trainer {
  public:
   explicit Trainer(const std::vector<Value>& sample) : sample_(sample), pair_(kCodes * kCodes) {}
@@ -235,7 +236,7 @@ class Trainer {
   }
 
  private:
-  static constexpr size_t kCodes = 512;  // symbols, then the single bytes
+  static constexpr size_t kCodes = 512;  // symbols, then single bytes
 
   void count(const std::vector<Symbol>& symbols) {
     auto matcher = matcher_of(symbols);
@@ -251,8 +252,8 @@ class Trainer {
         size_t byte = 256 + (word & 0xff);
         size_t code = match.code == kEscape ? byte : match.code;
         note(previous, code);
-        // A symbol may have grown too long, or the one before by one byte too few. With one of seven bytes the next
-        // byte makes the same symbol as the whole of the next.
+        // A symbol may have grown too long, or the previous one may be one byte too short. After a symbol of seven
+        // bytes, the next byte makes the same new symbol as the whole next symbol.
         if (match.length > 1) {
           note(previous_length == 7 ? kCodes : previous, byte);
         }
@@ -282,7 +283,7 @@ class Trainer {
         continue;
       }
       Symbol symbol = symbol_of(symbols, code);
-      // A byte without a symbol takes two: that one is worth more than its length.
+      // A byte without a symbol takes two bytes, so a symbol of one byte gains more than its length.
       candidates.add(symbol, uint64_t{single_[code]} * (symbol.length == 1 ? 8 : symbol.length));
       if (!grow || symbol.length == 8) {
         continue;
@@ -310,7 +311,7 @@ class Trainer {
     return chosen;
   }
 
-  // The symbols that are kept with one hash, and their gain.
+  // Returns the symbols that are kept with one hash, and their gain.
   static std::pair<std::vector<Symbol>, uint64_t> choose_for(const std::vector<Candidates::Candidate>& best,
                                                              uint64_t seed) {
     Slots slots(seed);
@@ -328,7 +329,7 @@ class Trainer {
     return {std::move(chosen), gain};
   }
 
-  static constexpr uint16_t kRare = 3;  // pairs seen less often gain nothing
+  static constexpr uint16_t kRare = 3;  // rarer pairs gain nothing
   const std::vector<Value>& sample_;
   std::array<uint32_t, kCodes> single_{};
   std::vector<uint16_t> pair_;
@@ -346,7 +347,7 @@ std::unique_ptr<Matcher> matcher_of(Bytes table) {
   return matcher_of(symbols);
 }
 
-// Codes of one value; `out` has room for two bytes per byte.
+// Codes one value. `out` has room for two bytes per byte.
 uint8_t* encode(const Matcher& matcher, const uint8_t* from, size_t size, uint8_t* out) {
   const uint8_t* end = from + size;
   while (from < end) {
@@ -362,18 +363,18 @@ uint8_t* encode(const Matcher& matcher, const uint8_t* from, size_t size, uint8_
   return out;
 }
 
-// A run of values that are coded one after the other.
+// A range of values that are coded one after the other.
 template <class T>
 struct Lane {
   const uint8_t* from;
-  const uint8_t* end;  // of the value
+  const uint8_t* end;  // end of the value
   uint8_t* out;
   uint8_t* begin;
   size_t value;
   size_t last;
 };
 
-// Each search for a code waits for the search before it. Several lanes at once keep the processor busy.
+// Each search for a code waits for the previous search. Several lanes at once keep the processor busy.
 constexpr size_t kLanes = 3;
 
 template <class T>
@@ -381,7 +382,7 @@ class Compressor {
  public:
   Compressor(const Matcher& matcher, Bytes offsets, Bytes data, size_t n)
       : matcher_(matcher), offsets_(offsets), data_(data), num_values_(n) {
-    // From here on a word can be loaded without leaving the data.
+    // Before this address, a word can be loaded without leaving the data.
     safe_end_ = data.size >= 8 ? data.data + data.size - 8 : nullptr;
   }
 
@@ -404,7 +405,7 @@ class Compressor {
       lanes[k] = {nullptr, nullptr, begin, begin, first, last};
       at += 2 * (offset(last) - offset(first)) + 2;
     }
-    // Locals, which the bytes that are written cannot be mistaken for: they stay in registers.
+    // Local copies, which the compiler keeps in registers: the written bytes cannot alias them.
     Lane<T> a = lanes[0], b = lanes[1], c = lanes[2];
     if (enter(a) && enter(b) && enter(c)) {
       for (;;) {
@@ -433,7 +434,7 @@ class Compressor {
  private:
   size_t offset(size_t i) const { return static_cast<size_t>(load<T>(offsets_.data + i * sizeof(T))); }
 
-  // To the value of the lane, or the first after it that is not empty; whether there is one.
+  // Moves to the value of the lane, or to the next one that is not empty. Returns false if there is none.
   inline __attribute__((always_inline)) bool enter(Lane<T>& lane) const {
     for (; lane.value != lane.last; ++lane.value) {
       size_t begin = offset(lane.value), end = offset(lane.value + 1);
@@ -464,12 +465,12 @@ class Compressor {
     uint64_t word = lane.from <= safe_end_ ? load<uint64_t>(lane.from) : load_word(lane.from, left);
     Match match = matcher_.find(word, left);
     lane.out[0] = static_cast<uint8_t>(match.code);
-    lane.out[1] = static_cast<uint8_t>(word);  // stays if the code is an escape
+    lane.out[1] = static_cast<uint8_t>(word);  // overwritten unless the code is an escape
     lane.out += 1 + (match.code == kEscape);
     lane.from += match.length;
   }
 
-  // Moves the lanes together and lets their offsets count from the first.
+  // Moves the outputs of the lanes together, and makes their offsets count from the first lane.
   void join(const std::array<Lane<T>, kLanes>& lanes, VariableValues& out) const {
     size_t total = 0;
     for (size_t k = 0; k < kLanes; ++k) {

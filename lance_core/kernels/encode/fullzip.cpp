@@ -55,7 +55,7 @@ inline uint8_t* write_control(const Entries& entries, size_t i, size_t bytes, ui
   return to + bytes;
 }
 
-// Row positions in the narrowest width that holds the last of them.
+// Writes row positions with the narrowest width that fits the last one.
 class Index {
  public:
   Index(const Entries& entries, size_t total) {

@@ -21,9 +21,9 @@ __extension__ using Uint128 = unsigned __int128;
 
 constexpr size_t kUnicodeDigits = 4;
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
-// Largest text in bytes: an entry can count it, and no number here overflows.
+// Largest text in bytes. Its length fits into an entry, and no number here can overflow.
 constexpr size_t kMaxText = kLengthMask;
-// Powers of ten that no exponent needs to leave, and no sum of two of them does.
+// Bound on exponents of ten: larger ones change no result, and the sum of two cannot overflow.
 constexpr int64_t kHugeExponent = int64_t{1} << 40;
 
 template <class T>
@@ -41,13 +41,13 @@ int hex_value(int byte) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-// A range of `bytes_`, which gathers the bytes of strings and numbers.
+// A range of `bytes_`, which has the bytes of strings and numbers.
 struct Part {
   uint32_t start = 0;
   uint32_t size = 0;
 };
 
-// A value; members of a container are linked in the order in which they are written.
+// A value. Members of a container are linked in the order in which they are written.
 struct Node {
   uint32_t type = kNull;
   uint32_t kind = 0;  // of a container
@@ -58,7 +58,7 @@ struct Node {
   Part key;  // of a member of an object
 };
 
-// Parses one text at a time into nodes and writes them. Memory is reused from text to text.
+// Parses one text at a time into nodes, and writes them. Memory is reused for the next text.
 class Encoder {
  public:
   explicit Encoder(std::string& out) : out_(out) {}
@@ -86,7 +86,7 @@ class Encoder {
     corrupt("value %zu is no JSON: %s at byte %zu", index_, what, at_);
   }
 
-  // The byte that comes next, -1 at the end.
+  // Returns the next byte, or -1 at the end.
   int peek() const { return at_ < text_.size() ? static_cast<uint8_t>(text_[at_]) : -1; }
 
   int take() {
@@ -102,7 +102,7 @@ class Encoder {
     return true;
   }
 
-  // Blanks, and the escapes of some of them, which the reference takes for blanks.
+  // Skips blanks, and the escapes that the reference treats as blanks.
   void skip_blanks() {
     while (at_ < text_.size()) {
       std::string_view rest = text_.substr(at_);
@@ -118,7 +118,7 @@ class Encoder {
     }
   }
 
-  // In any mixture of cases.
+  // Accepts a word in any mixture of cases.
   bool accept_word(std::string_view lower) {
     if (text_.size() - at_ < lower.size()) return false;
     for (size_t i = 0; i < lower.size(); ++i) {
@@ -138,7 +138,7 @@ class Encoder {
     int byte = peek();
     switch (byte) {
       case -1:
-        return add({});  // nothing is null
+        return add({});  // an empty text is null
       case '"':
       case '\'':
         ++at_;
@@ -186,7 +186,7 @@ class Encoder {
       if (!first && !accept(',')) refuse(peek() < 0 ? "the end" : "no comma between items");
       skip_blanks();
       int byte = peek();
-      uint32_t item = byte == ',' || byte == ']' ? add({}) : value(depth + 1);  // an item left out is null
+      uint32_t item = byte == ',' || byte == ']' ? add({}) : value(depth + 1);  // a left-out item is null
       (last == kNone ? nodes_[self].first : nodes_[last].next) = item;
       last = item;
       ++nodes_[self].count;
@@ -240,7 +240,7 @@ class Encoder {
     return since(from);
   }
 
-  // A string whose first quote is taken.
+  // Reads a string whose first quote is already read.
   Part quoted(char quote) {
     size_t from = bytes_.size();
     size_t plain = at_;  // start of the bytes that are not copied yet
@@ -290,7 +290,7 @@ class Encoder {
     std::string_view digits;
   };
 
-  // What follows `\u`: four digits, in braces or not.
+  // Reads the part after `\u`: four digits, with or without braces.
   Escape digits() {
     bool braces = accept('{');
     Escape escape{0, text_.substr(at_, kUnicodeDigits)};
@@ -303,7 +303,7 @@ class Encoder {
     return escape;
   }
 
-  // Surrogates without their other half stay escapes: six characters, the first a backslash.
+  // Half of a surrogate pair stays as the six characters of its escape.
   void unicode() {
     Escape first = digits();
     auto keep = [this](Escape escape) { bytes_.append("\\u").append(escape.digits); };
@@ -348,7 +348,7 @@ class Encoder {
     return at_ - start;
   }
 
-  // Integers of 64 bits are kept as such, all others become doubles.
+  // Integers of 64 bits stay integers. All other numbers become doubles.
   uint32_t number() {
     bool negative = peek() == '-';
     if (negative || peek() == '+') ++at_;
@@ -393,7 +393,7 @@ class Encoder {
     return number_of(negative ? -value : value);
   }
 
-  // Whether a number that no double is near to is too large, and not too small.
+  // Returns whether a number out of the range of doubles is too large rather than too small.
   bool is_large(size_t start) const {
     std::string_view text = text_.substr(start, at_ - start);
     size_t mark = std::min(text.find_first_of("eE"), text.size());
@@ -440,7 +440,7 @@ class Encoder {
     return value;
   }
 
-  // Adds a number of a type and big-endian bytes.
+  // Adds a number: its type and big-endian bytes.
   template <class T>
   uint32_t add_number(uint8_t type, T bits) {
     size_t start = bytes_.size();
@@ -462,7 +462,7 @@ class Encoder {
     return add_number(kUnsigned, value);
   }
 
-  // A number that is not positive.
+  // Adds a number that is not positive.
   uint32_t signed_number(int64_t value) {
     if (value == 0) return add_number(kZero);
     if (value >= std::numeric_limits<int8_t>::min()) return add_number(kSigned, static_cast<uint8_t>(value));
@@ -477,7 +477,7 @@ class Encoder {
     return add_number(kFloat, std::bit_cast<uint64_t>(value));
   }
 
-  // Makes room for entries and returns their position.
+  // Reserves space for entries and returns its position.
   size_t reserve(size_t num_entries) {
     size_t start = out_.size();
     out_.append(num_entries * kEntryBytes, '\0');

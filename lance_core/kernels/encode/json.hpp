@@ -1,4 +1,4 @@
-// JSON text turned into the binary JSON that JSON columns store.
+// Conversion of JSON text to the binary JSON of JSON columns.
 #pragma once
 
 #include "base/common.hpp"
@@ -6,10 +6,10 @@
 
 namespace lance {
 
-// The binary form of each value of a large-utf8 array, with 64-bit offsets. `offsets` holds num_values + 1 64-bit
-// numbers; `validity` has a bit per value, the first at `first_bit`, or is empty when there are no nulls. Text that is
-// no JSON is refused with the number of its value and the position in it. The dialect is that of the reference, see
-// docs/format.md, "Logical types". The caller makes sure that the text is UTF-8.
+// Returns the binary form of each value of a large-utf8 array, with 64-bit offsets. `offsets` has num_values + 1
+// numbers of 64 bits. `validity` has a bit per value, the first at `first_bit`, or is empty if no value is null. A text
+// that is not JSON is refused; the message has the number of the value and the position in it. The accepted dialect is
+// that of the reference, see docs/format.md, "Logical types". The text must be valid UTF-8.
 VariableValues json_binary(Bytes offsets, Bytes data, Bytes validity, size_t first_bit, size_t num_values);
 
 }  // namespace lance

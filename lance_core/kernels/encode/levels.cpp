@@ -26,9 +26,9 @@ void require_bits(const Validity& validity, size_t n) {
 
 uint16_t level_at(Bytes levels, size_t i) { return levels.data == nullptr ? 0 : load<uint16_t>(levels.data + 2 * i); }
 
-constexpr size_t kPart = 4096;  // levels looked at together: they stay in the nearest cache, and 16 bits count them
+constexpr size_t kPart = 4096;  // levels that are processed together: they fit into the first-level cache, and 16 bits can count them
 
-// For each byte of a bitmap 16 bits per bit: all set where the bit is not.
+// For each byte of a bitmap, 16 bits per bit: all set if the bit is not set.
 constexpr auto kMissing = [] {
   std::array<std::array<uint16_t, 8>, 256> masks{};
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -39,7 +39,7 @@ constexpr auto kMissing = [] {
 
 typedef uint16_t Eight __attribute__((vector_size(16)));
 
-// `null` for every bit that is not set, else 0.
+// Writes `null` for every bit that is not set, else 0.
 void levels_of_bits(Bytes bits, size_t offset, size_t n, uint16_t null, uint8_t* to) {
   for (size_t done = 0; done < n; done += 64) {
     size_t count = std::min<size_t>(64, n - done);
@@ -54,7 +54,7 @@ void levels_of_bits(Bytes bits, size_t offset, size_t n, uint16_t null, uint8_t*
 }
 
 LANCE_MULTIVERSION size_t count_equal(const uint8_t* levels, size_t n, uint16_t level) {
-  uint16_t found = 0;  // as wide as the levels, so that the loop becomes vectors
+  uint16_t found = 0;  // as wide as the levels, so that the compiler uses vectors
   for (size_t i = 0; i < n; ++i) found = static_cast<uint16_t>(found + (load<uint16_t>(levels + 2 * i) == level));
   return found;
 }
@@ -65,7 +65,7 @@ LANCE_MULTIVERSION uint16_t highest_of(const uint8_t* levels, size_t n) {
   return highest;
 }
 
-// Replaces the levels `level` by `value`.
+// Writes `value` to `to` where the level is `level`. (The other levels in `to` stay.)
 LANCE_MULTIVERSION void put_equal(const uint8_t* levels, size_t n, uint16_t level, uint16_t value, uint8_t* to) {
   for (size_t i = 0; i < n; ++i) {
     uint16_t mask = load<uint16_t>(levels + 2 * i) == level ? 0xffff : 0;
@@ -154,7 +154,7 @@ Shredded shred_lists(Bytes rep, Bytes def, size_t num_entries, Bytes offsets, un
   Shredded out{Block(total * 2), Block(total * 2), total};
   auto* to_rep = reinterpret_cast<uint16_t*>(out.rep.data());
   auto* to_def = reinterpret_cast<uint16_t*>(out.def.data());
-  // Items behind the first of their list have zeros.
+  // Items after the first one of their list have zeros.
   std::memset(to_rep, 0, total * 2);
   std::memset(to_def, 0, total * 2);
   slot = 0;
@@ -192,7 +192,7 @@ Block repeat_levels(Bytes levels, size_t times) {
 
 std::vector<int64_t> count_levels(Bytes levels, size_t highest) {
   std::vector<int64_t> counts(highest + 1);
-  std::vector<uint16_t> seen;  // few levels occur in a page: each is counted on its own
+  std::vector<uint16_t> seen;  // few levels occur in a page, and each is counted in a pass of its own
   size_t n = levels.size / 2;
   for (size_t first = 0; first < n; first += kPart) {
     const uint8_t* part = levels.data + 2 * first;
@@ -221,7 +221,7 @@ std::vector<int64_t> count_levels(Bytes levels, size_t highest) {
 LANCE_MULTIVERSION size_t count_changes(Bytes levels) {
   size_t n = levels.size / 2, total = 0;
   for (size_t i = 1; i < n;) {
-    uint16_t found = 0;  // as wide as the levels, so that the loop becomes vectors
+    uint16_t found = 0;  // as wide as the levels, so that the compiler uses vectors
     for (size_t end = i + std::min<size_t>(n - i, 4096); i < end; ++i) {
       found = static_cast<uint16_t>(found +
                                     (load<uint16_t>(levels.data + 2 * i) != load<uint16_t>(levels.data + 2 * (i - 1))));

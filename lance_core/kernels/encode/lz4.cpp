@@ -12,7 +12,7 @@ namespace {
 // https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
 constexpr size_t kLeastMatch = 4, kLastLiterals = 5, kNoMatchFrom = 12;
 constexpr size_t kFarthest = 65535;
-constexpr unsigned kPatience = 6;  // after 2^6 places without a match every second place is tried, and so on
+constexpr unsigned kPatience = 6;  // after 2^6 positions without a match every second position is tried, and so on
 constexpr unsigned kHashBits = 12;
 
 size_t most_bytes(size_t n) { return n + n / 255 + 16; }
@@ -90,7 +90,8 @@ class BlockCompressor {
     return to + n;
   }
 
-  // Where four bytes with a hash were last: counted on from chunk to chunk, so that nothing has to be cleared.
+  // Last position of four bytes with each hash. Positions continue from chunk to chunk, so that nothing has to be
+  // cleared.
   std::vector<uint32_t> places_;
   uint32_t base_ = 1, next_ = 1;
 };

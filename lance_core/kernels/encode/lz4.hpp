@@ -1,4 +1,4 @@
-// LZ4 blocks (docs/format.md, "General"): the chunks of a page in one call.
+// LZ4 blocks, writing side (docs/format.md, "General"): the chunks of a page in one call.
 #pragma once
 
 #include "base/common.hpp"
@@ -11,7 +11,7 @@ struct PackedFrames {
   std::vector<int64_t> lengths;  // per chunk
 };
 
-// Each chunk as a frame: its size (u32), then one LZ4 block.
+// Compresses each chunk to a frame: its size (u32), then one LZ4 block.
 PackedFrames compress_lz4(const Stream& chunks);
 
 }  // namespace lance

@@ -11,14 +11,14 @@ struct VariableChunks {
   std::vector<int64_t> lengths;  // bytes of each chunk, a multiple of the offset width
 };
 
-// Chunks of 2, 4, 8 ... values, as many as take at most `target_bytes` and at most `max_values`.
+// Divides values into chunks of 2, 4, 8 ... values: as many as fit into `target_bytes`, at most `max_values`.
 VariableChunks chunk_variable(Bytes offsets, Bytes data, size_t num_values, unsigned offset_bits, size_t target_bytes,
                               size_t max_values);
 
-// The longest of the values.
+// Returns the bytes of the longest value.
 size_t longest_value(Bytes offsets, size_t num_values, unsigned offset_bits);
 
-// Arrow offsets that start anywhere, moved to start at zero.
+// Returns Arrow offsets moved to start at zero.
 Block rebase_offsets(Bytes offsets, size_t num_values, unsigned offset_bits);
 
 }  // namespace lance

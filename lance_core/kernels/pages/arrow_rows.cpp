@@ -9,7 +9,7 @@ namespace {
 
 void release_all(std::vector<ArrowArray>& arrays) {
   for (ArrowArray& array : arrays) {
-    if (array.release != nullptr) {  // else somebody took it out
+    if (array.release != nullptr) {  // otherwise the array was moved out
       array.release(&array);
     }
   }
@@ -73,7 +73,7 @@ void ArrowColumns::add(TakenColumn column, size_t num_rows) {
 
 void ArrowColumns::add(DecodedRows rows, const MiniBlocks& page) {
   size_t num_buffers = rows.data ? 3 : 2;
-  // The validity of items begins with the first that is wanted, their values with those of the chunk.
+  // The validity begins with the first wanted item, but the values begin with the first item of the chunk.
   size_t first_bit = rows.first_value * (page.items ? page.items->offset_bits : page.bits);
   if (rows.list_offsets && first_bit % 8 != 0) {
     corrupt("values in lists begin at bit %zu", first_bit);

@@ -1,5 +1,5 @@
 // Passes decoded columns to Arrow through its C data interface
-// (https://arrow.apache.org/docs/format/CDataInterface.html): all columns in one step, and released without Python.
+// (https://arrow.apache.org/docs/format/CDataInterface.html): all columns at once, and released without Python.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct ArrowArray {
 
 namespace lance {
 
-// Gathers columns to a struct array of rows.
+// Gathers columns into a struct array of rows.
 class ArrowColumns {
  public:
   ArrowColumns() = default;
@@ -32,13 +32,13 @@ class ArrowColumns {
   ArrowColumns& operator=(const ArrowColumns&) = delete;
   ~ArrowColumns();
 
-  // Rows as `decode_rows` gave them of `page`, or lists of them. Throws CorruptData where single bits stand in lists
-  // and do not begin at a byte.
+  // Adds rows that `decode_rows` decoded from `page`, or lists of them. Throws CorruptData if booleans in lists do not
+  // begin at a byte.
   void add(DecodedRows rows, const MiniBlocks& page);
   void add(TakenColumn column, size_t num_rows);
 
-  // Returns a struct array of all columns, without nulls of its own. The caller owns it and calls its `release`. This
-  // object keeps no columns.
+  // Returns a struct array of all columns, without nulls of its own. The caller owns it and calls its `release`. This object
+  // keeps no columns.
   ArrowArray take_rows(size_t num_rows);
 
  private:

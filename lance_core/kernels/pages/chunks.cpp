@@ -3,7 +3,7 @@
 namespace lance {
 namespace {
 
-// Walks through one chunk; every step is checked against the chunk's end.
+// Reads one chunk from the front. Every step is checked against the end of the chunk.
 class Cursor {
  public:
   Cursor(Bytes data, size_t begin, size_t end, size_t chunk)
@@ -108,7 +108,7 @@ ChunkPlaces locate_chunks(Bytes words, bool large, int64_t num_values, int64_t n
     uint32_t word = large ? load<uint32_t>(from) : load<uint16_t>(from);
     position[i] = at;
     first_value[i] = values;
-    // Checked in every step, since neither sum can overflow before it is too large.
+    // Checked in every step, so that a sum is refused before it can overflow.
     at += (static_cast<int64_t>(word >> 4) + 1) * 8;
     if (at > num_bytes) {
       corrupt("chunks of %lld bytes in a buffer of %lld", static_cast<long long>(at),

@@ -1,4 +1,4 @@
-// The mini-block layout: headers of a row of chunks (docs/format.md, "Mini-block pages").
+// The mini-block layout: headers of consecutive chunks (docs/format.md, "Mini-block pages").
 #pragma once
 
 #include "base/common.hpp"
@@ -20,7 +20,7 @@ struct Chunks {
   std::vector<Stream> buffers;
 };
 
-// `offsets` has one entry more than there are chunks and counts from the start of `data`.
+// Parses the headers of chunks. `offsets` counts from the start of `data` and has one entry more than there are chunks.
 Chunks parse_chunks(Bytes data, const std::vector<int64_t>& offsets, const Counts& counts, const ChunkShape& shape);
 
 // Positions and first values of chunks, from the words of a page. Both lists end with the total.

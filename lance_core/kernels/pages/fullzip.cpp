@@ -49,7 +49,7 @@ void put(ZippedLevels& levels, ControlWord control, size_t i, Entry entry) {
   }
 }
 
-// Walks through the entries and calls `each(entry, value bytes, has value)`; checks every step.
+// Calls `each(entry, value bytes, has value)` for all entries. Every step is checked.
 template <class Each>
 void walk_fixed(Bytes data, const ControlReader& reader, size_t width, Each each) {
   size_t position = 0;

@@ -9,7 +9,7 @@ namespace lance {
 struct ControlWord {
   unsigned rep_bits;
   unsigned def_bits;
-  uint16_t max_visible;  // an entry has a value slot where def <= max_visible
+  uint16_t max_visible;  // an entry has a value slot if def <= max_visible
 
   size_t bytes() const {
     unsigned bits = rep_bits + def_bits;
@@ -25,13 +25,13 @@ struct ZippedLevels {
 
 struct ZippedFixed {
   ZippedLevels levels;
-  Block values;  // `width` bytes for each visible entry
+  Block values;  // `width` bytes per visible entry
   size_t num_values = 0;
 };
 
 struct ZippedVariable {
   ZippedLevels levels;
-  VariableValues values;  // visible entries; a null one is empty
+  VariableValues values;  // values of visible entries; a null is empty
 };
 
 ZippedFixed unzip_fixed(Bytes data, ControlWord control, size_t width);

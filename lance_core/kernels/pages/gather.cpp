@@ -7,7 +7,7 @@
 namespace lance {
 namespace {
 
-// Unsigned numbers at any address.
+// Unsigned numbers at any alignment.
 template <class T>
 struct Indices {
   using Number = T;
@@ -15,7 +15,7 @@ struct Indices {
   T operator[](size_t i) const { return load<T>(data + i * sizeof(T)); }
 };
 
-// Calls `body` with the indices at their width.
+// Calls `body` with the indices in their width.
 template <class Body>
 auto with_indices(Bytes indices, size_t num_values, unsigned index_bits, Body body) {
   if (index_bits != 8 && index_bits != 16 && index_bits != 32 && index_bits != 64) {
@@ -79,7 +79,7 @@ VariableValues gather_strings(Index index, size_t n, Bytes offsets, Bytes data, 
   Block bytes(total + kStep);
   uint8_t* out = bytes.data();
   if (longest <= kStep && num_items <= kPaddedItems) {
-    // A fixed copy, whatever the length, has no branches. Padding gives the items the slack that the output has.
+    // A copy of fixed length has no branches. The items are padded, so that such a copy stays inside the buffer.
     Block items(num_items * kStep);
     for (size_t i = 0; i < num_items; ++i) {
       copy_bytes(items.data() + i * kStep, data.data + from(i), from(i + 1) - from(i));

@@ -1,4 +1,4 @@
-// Levels as bit masks, 64 of them in a word: structure is found by counting bits instead of branching on entries.
+// Levels as bit masks, 64 levels per word: structure is found by counting bits instead of branching on entries.
 #pragma once
 
 #include "base/common.hpp"
@@ -15,7 +15,7 @@ inline uint64_t low_bits(size_t n) { return n >= kWord ? ~uint64_t{0} : (uint64_
 
 inline size_t count_bits(uint64_t word) { return static_cast<size_t>(__builtin_popcountll(word)); }
 
-// Position of the set bit that has `rank` set bits below it. There must be one.
+// Returns the position of the set bit that has `rank` set bits below it. There must be one.
 inline size_t select_bit(uint64_t word, size_t rank) {
   for (; rank != 0; --rank) {
     word &= word - 1;
@@ -23,7 +23,7 @@ inline size_t select_bit(uint64_t word, size_t rank) {
   return static_cast<size_t>(__builtin_ctzll(word));
 }
 
-// Bit k is set where u16 level k of the next n <= 64 is at most `limit`; bits from n on are 0.
+// Returns a mask of the next n <= 64 u16 levels: bit k is set if level k is at most `limit`. Bits from n on are 0.
 inline __attribute__((always_inline)) uint64_t at_most(const uint8_t* levels, size_t n, uint16_t limit) {
   uint64_t mask = 0;
   size_t i = 0;

@@ -33,7 +33,7 @@ void decode_chunk(Bytes chunk, size_t n, LevelEncoding encoding, uint16_t* out, 
   }
 }
 
-// Upper bound of the levels in a chunk, so that no claim becomes an allocation that the bytes do not back.
+// Returns a bound on the number of levels in a chunk, so that a wrong number is refused before memory is allocated.
 size_t most_levels(size_t bytes, LevelEncoding encoding) {
   switch (encoding.coding) {
     case LevelCoding::flat:
@@ -55,7 +55,7 @@ uint16_t highest_level(const uint8_t* levels, size_t n) {
   __m128i top = _mm_setzero_si128();
   for (; i + 8 <= n; i += 8) {
     __m128i eight = _mm_loadu_si128(reinterpret_cast<const __m128i*>(levels + 2 * i));
-    // What a level exceeds the highest by, added to the highest: their maximum.
+    // Maximum of both: the highest plus the amount by which a level exceeds it.
     top = _mm_add_epi16(top, _mm_subs_epu16(eight, top));
   }
   uint16_t tops[8];
@@ -128,7 +128,7 @@ Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding
 
 namespace {
 
-// Finds the starts of row `skip_rows` and of the row `num_rows` later, and counts values.
+// Finds the start of row `skip_rows` and of the row `num_rows` later, and counts values.
 LANCE_MULTIVERSION void scan_rows(const uint8_t* rep, const uint8_t* def, size_t n, uint16_t max_rep,
                                   uint16_t max_visible, size_t skip_rows, size_t num_rows, RowRange& range) {
   size_t last = skip_rows + num_rows;
@@ -183,7 +183,7 @@ RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible,
 
 namespace {
 
-// One bit per level that is at most `top`: set where it is at most `limit`. Returns how many are set.
+// Appends one bit per level that is at most `top`, set if the level is at most `limit`. Returns the number of set bits.
 LANCE_MULTIVERSION size_t append_here(const uint8_t* levels, size_t n, uint16_t top, uint16_t limit,
                                       BitWriter& writer) {
   size_t set = 0;
@@ -233,7 +233,7 @@ Bitmap item_validity(Bytes def, Bytes depth_of, size_t depth, uint16_t limit) {
 
 namespace {
 
-// The levels of one list layer, 64 entries at a time. Offsets, levels and bits that are asked for go to `result`.
+// Unravels one list layer, 64 entries at a time. `result` gets the requested offsets, levels and bits.
 template <class Offset>
 inline __attribute__((always_inline)) void unravel_lists(Bytes rep, Bytes def, const ListLevels& levels,
                                                          bool with_levels, ListLayer& result) {

@@ -1,5 +1,5 @@
-// Repetition and definition levels: decoding them, cutting out rows, and turning them back into Arrow structure
-// (docs/format.md, "Levels").
+// Repetition and definition levels: decoding, finding rows, and unravelling to Arrow structure (docs/format.md,
+// "Levels").
 #pragma once
 
 #include "base/common.hpp"
@@ -14,7 +14,7 @@ struct LevelEncoding {
   unsigned bits;  // for `bitpacked`
 };
 
-// All levels of a row of chunks as u16.
+// Decodes all levels of consecutive chunks to u16.
 Block decode_levels(const Stream& stream, const Counts& counts, LevelEncoding encoding);
 
 struct Bitmap {
@@ -23,39 +23,39 @@ struct Bitmap {
   size_t num_nulls = 0;
 };
 
-// Validity of a nullable leaf without lists, straight from the encoded levels: valid where level <= limit. No level may
-// be above `highest`.
+// Decodes the validity of a nullable leaf without lists directly from the encoded levels: valid if level <= limit. A
+// level above `highest` is refused.
 Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding encoding, uint16_t limit,
                        uint16_t highest);
 
 struct RowRange {
   size_t entry_begin = 0, entry_end = 0;  // level entries
   size_t value_begin = 0, value_end = 0;  // visible entries
-  size_t num_values = 0;                  // visible entries in all
+  size_t num_values = 0;  // number of all visible entries
 };
 
-// The entries of `num_rows` rows after skipping the tail of a row that began earlier and `skip_rows` whole rows.
-// An entry starts a row where rep == max_rep; it has a value where def <= max_visible. `def` may be empty: all zero.
+// Finds the entries of `num_rows` rows, after the rest of a row that began earlier and `skip_rows` whole rows. An entry
+// begins a row if rep == max_rep. It has a value if def <= max_visible. An empty `def` means that all levels are zero.
 RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows);
 
-// An item layer. `depth_of[d]` says at which list depth level d lives; entries deeper than `depth` have no slot here.
+// Unravels an item layer. `depth_of[d]` is the list depth of level d. Entries deeper than `depth` have no slot here.
 Bitmap item_validity(Bytes def, Bytes depth_of, size_t depth, uint16_t limit);
 
 struct ListLayer {
-  Block offsets;  // length + 1 of them
+  Block offsets;  // length + 1 offsets
   Block validity;
   size_t length = 0;
   size_t num_nulls = 0;
   size_t num_children = 0;
-  Block rep;  // levels as the next layer outwards sees them, if asked for
+  Block rep;  // levels for the next layer outwards, if requested
   Block def;
 };
 
 struct ListLevels {
-  int null;     // level of a null list, -1 if there is none
-  int empty;    // level of an empty list, -1 if there is none
-  int upper;    // highest level of this layer and those inside
-  int shown;    // highest level of a null struct that wraps this list directly; above it the list does not exist
+  int null;  // level of a null list; -1 if no list is null
+  int empty;  // level of an empty list; -1 if no list is empty
+  int upper;  // highest level of this layer and the layers inside it
+  int shown;  // highest level of a null struct directly around the list; an entry with a higher level has no list here
   int max_rep;  // number of list layers from this one outwards
 };
 

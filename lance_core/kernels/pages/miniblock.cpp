@@ -17,7 +17,7 @@ struct ChunkRange {
   size_t last;
 };
 
-// The chunks that hold rows [start, end).
+// Returns the chunks that have rows [start, end).
 ChunkRange choose_chunks(const MiniBlocks& page, size_t start, size_t end) {
   size_t n = page.position.size();
   auto from = static_cast<int64_t>(start), to = static_cast<int64_t>(end);
@@ -38,7 +38,7 @@ ChunkRange choose_chunks(const MiniBlocks& page, size_t start, size_t end) {
   return range;
 }
 
-// Calls `each(first, last)` for runs of chunks that follow each other in the file.
+// Calls `each(first, last)` for runs of chunks that are contiguous in the file.
 template <class Each>
 void walk_runs(const MiniBlocks& page, ChunkRange range, Each each) {
   for (size_t i = range.first; i < range.last;) {
@@ -55,14 +55,14 @@ void walk_runs(const MiniBlocks& page, ChunkRange range, Each each) {
   }
 }
 
-// Where a run of chunks begins, and its bytes.
+// Returns the start of a run of chunks, and its size in bytes.
 std::pair<size_t, size_t> run_bytes(const MiniBlocks& page, size_t first, size_t last) {
   int64_t begin = page.position[first];
   return {static_cast<size_t>(begin), static_cast<size_t>(page.position[last - 1] + page.length[last - 1] - begin)};
 }
 
-// Copies flat values once, from the map of the file to the result: chunks store them in their final form. Sets values
-// and validity. Returns false if the file is not mapped, or was truncated.
+// Copies flat values directly from the map of the file to the result, because chunks store them in their final form.
+// Sets values and validity. Returns false if the file is not mapped or was truncated.
 bool copy_flat(const MiniBlocks& page, ChunkRange range, PieceReader& file, Block& scratch, DecodedRows& rows) {
   constexpr size_t kHeader = 8;
   size_t width = page.bits / 8;
@@ -152,7 +152,7 @@ bool copy_flat(const MiniBlocks& page, ChunkRange range, PieceReader& file, Bloc
   return true;
 }
 
-// The bytes of chunks, one after the other.
+// The bytes of several chunks, one after the other.
 struct Encoded {
   Bytes data;
   std::vector<int64_t> offsets;  // of each chunk, and the end of the last chunk
@@ -221,7 +221,7 @@ void decode_values(const MiniBlocks& page, const std::vector<Stream>& buffers, c
   }
 }
 
-// The wanted values of a page of lists, and the lists; gives the levels of the values.
+// Decodes the wanted values of a page of lists, and the lists around them.
 void decode_lists(const MiniBlocks& page, const Chunks& chunks, const Counts& counts, ChunkRange range, size_t start,
                   size_t end, DecodedRows& rows) {
   const ListShape& lists = *page.lists;

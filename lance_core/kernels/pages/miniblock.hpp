@@ -1,6 +1,6 @@
-// Reads and decodes rows of mini-block pages in one call, which otherwise takes several calls from Python
-// (docs/format.md, "Mini-block pages"). Covers flat columns and lists of them in the encodings that fill
-// most pages; the decoders in Python handle all other pages. Neighbouring pages with equal descriptions may be joined.
+// Reads and decodes rows of mini-block pages in one call (docs/format.md, "Mini-block pages"); the decoders in Python
+// need several calls. Covers flat columns and lists of flat values, in the encodings of most pages. Neighbouring pages
+// with equal descriptions may be joined.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace lance {
 
 enum class ValueCoding { flat, bitpacked_inline, byte_streams, runs, variable, fsst };
 
-// Items that values are indices into.
+// The items that values are indices of.
 struct Items {
   Bytes offsets;
   Bytes data;
@@ -23,10 +23,10 @@ struct Items {
   unsigned offset_bits;
 };
 
-// Meaning of the levels in a page of lists.
+// Levels and rows of pages of lists.
 struct ListShape {
-  std::vector<int64_t> first_row;   // number of the first row that begins in each chunk, and one more
-  std::vector<int64_t> ended_rows;  // rows whose last entry lies before each chunk, and before the end
+  std::vector<int64_t> first_row;  // first row that begins in each chunk, and the number of rows
+  std::vector<int64_t> ended_rows;  // number of rows that end before each chunk, and the number of rows
   LevelEncoding rep;
   ListLevels levels;
   uint16_t max_visible;
@@ -36,30 +36,30 @@ struct ListShape {
 
 struct MiniBlocks {
   size_t num_rows;
-  std::vector<int64_t> position;     // of each chunk in the file
-  std::vector<int64_t> length;       // of each chunk; 0 for a gap between two pages, which is no chunk
+  std::vector<int64_t> position;  // of each chunk, in the file
+  std::vector<int64_t> length;  // of each chunk; 0 for a gap between two pages, which has no values
   std::vector<int64_t> first_value;  // of each chunk, and the number of values
   ChunkShape shape;
   LevelEncoding def;
   uint16_t max_def;
-  bool has_nulls;         // among the values themselves
-  Compressor compressor;  // of the first buffer of each chunk
+  bool has_nulls;  // whether the values can be null
+  Compressor compressor;  // compressor of the first buffer of each chunk
   ValueCoding coding;
-  unsigned bits;  // of a fixed-width value, of an index if there are items, or of an offset
+  unsigned bits;  // bits of a fixed-width value, of an index if there are items, or of an offset
   const SymbolTable* symbols = nullptr;
   std::optional<Items> items;
   std::optional<ListShape> lists;
 
-  // Whether single rows can be taken out of chunks (takes.hpp).
+  // Returns whether `take_rows` can take single rows of these pages.
   bool can_take() const { return !lists && shape.num_buffers == 1; }
 };
 
-// The values of some chunks, which include the wanted values, and the lists around the wanted values.
+// Values of some chunks, which include the wanted values, and the lists around the wanted values.
 struct DecodedRows {
   size_t first_value = 0;
   size_t num_values = 0;
-  std::optional<Block> validity;  // of all values; none if all are valid
-  Block values;                   // fixed-width, or offsets
+  std::optional<Block> validity;  // of all values; none if all values are valid
+  Block values;  // fixed-width values, or offsets
   std::optional<Block> data;
   std::optional<Block> list_offsets;  // of the wanted rows; they count from the first wanted value
   std::optional<Block> list_validity;
@@ -69,7 +69,7 @@ struct DecodedRows {
   void add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows, std::vector<uint64_t>& bits) const;
 };
 
-// Scratch memory that is reused from piece to piece, and grows as needed.
+// Memory that is reused for several reads, and grows as needed.
 struct Scratch {
   Block encoded{0};
   Block inflated{0};

@@ -5,7 +5,7 @@
 namespace lance {
 namespace {
 
-// Sets the bit of every value that is not null. Returns how many are.
+// Sets the bits of the values that are not null. Returns the number of nulls.
 size_t find_nulls(const uint8_t* ends, size_t n, uint64_t adjustment, uint8_t* validity) {
   size_t num_nulls = 0;
   for (size_t i = 0; i < n; i += 8) {

@@ -1,4 +1,4 @@
-// End positions of strings and lists in which nulls are marked by an added constant (docs/format.md, "2.0").
+// End offsets of strings and lists, in which an added constant marks a null (docs/format.md, "2.0").
 #pragma once
 
 #include "base/common.hpp"
@@ -8,15 +8,15 @@ namespace lance {
 
 struct NullEnds {
   Block offsets;   // n + 1 Arrow offsets that start at 0
-  Block validity;  // one bit per value; none if no value is null
+  Block validity;  // one bit per value; empty if no value is null
   size_t num_nulls = 0;
-  uint64_t begin = 0;  // what the values cover: bytes or items [begin, end)
+  uint64_t begin = 0;  // the values cover the bytes or items [begin, end)
   uint64_t end = 0;
 };
 
-// Splits `ends`, n numbers of 64 bits. If `has_previous`, one more number in front is the start of the first value.
-// A number of at least `adjustment` is a null that ends at the number minus `adjustment`. Ends must not decrease and
-// must not be above `limit`.
+// Splits `ends`, n numbers of 64 bits, into offsets and validity. If `has_previous`, one more number before them is the
+// start of the first value. A number of at least `adjustment` is a null, which ends at the number minus `adjustment`.
+// Ends must not decrease or exceed `limit`.
 NullEnds split_null_ends(Bytes ends, size_t n, bool has_previous, uint64_t adjustment, uint64_t limit,
                          unsigned offset_bits);
 

@@ -8,7 +8,7 @@
 namespace lance {
 namespace {
 
-// An array of 64-bit numbers at any address.
+// An array of 64-bit numbers at any alignment.
 class Int64s {
  public:
   explicit Int64s(Bytes bytes) : bytes_(bytes) {
@@ -19,7 +19,7 @@ class Int64s {
   size_t size() const { return bytes_.size / 8; }
   int64_t operator[](size_t i) const { return load<int64_t>(bytes_.data + 8 * i); }
 
-  // The first entry from `start` on that is above `value`; size() if there is none. It is looked for near `start`.
+  // Returns the first entry from `start` on that is above `value`, or size(). The search begins near `start`.
   size_t first_above(int64_t value, size_t start) const {
     size_t step = 1;
     size_t end = start;
@@ -50,7 +50,7 @@ Block to_block(const std::vector<int64_t>& values) {
   return block;
 }
 
-// Chunks in the order they are chosen.
+// Collects chunks in the order in which they are chosen.
 class Chosen {
  public:
   Chosen(Bytes positions, Bytes first_values, int64_t base)
@@ -67,7 +67,7 @@ class Chosen {
   const Int64s& first_values() const { return first_values_; }
   size_t size() const { return counts_.size(); }
 
-  // What lies between an entry and the next one.
+  // Returns the difference between an entry and the next one.
   static int64_t between(const Int64s& entries, size_t i) {
     int64_t begin = entries[i], end = entries[i + 1];
     if (begin < 0 || end < begin || end > kMost) {
@@ -110,9 +110,9 @@ ChunkChoice choose_chunks(Bytes positions, Bytes first_values, Bytes values, int
   ChunkChoice choice;
   choice.picks = Block(values.size);
   auto* picks = reinterpret_cast<int64_t*>(choice.picks.data());
-  size_t next = 1;     // one behind the chunk of the last value
-  int64_t shift = 0;   // from numbers of values to picks
-  int64_t picked = 0;  // values of all chunks chosen so far
+  size_t next = 1;  // one after the chunk of the last value
+  int64_t shift = 0;  // difference between picks and numbers of values
+  int64_t picked = 0;  // number of values in the chunks chosen so far
   int64_t previous = first[0];
   bool any = false;
   for (size_t k = 0; k < wanted.size(); ++k) {
@@ -151,8 +151,8 @@ RowChoice choose_row_chunks(Bytes positions, Bytes first_values, Bytes first_row
   std::vector<int64_t> begun_rows;
   choice.places = Block(wanted.size() * 24);
   auto* places = reinterpret_cast<int64_t*>(choice.places.data());
-  size_t begin = 1, stop = 1;  // one behind the chunks in which the last row begins and ends
-  size_t behind = 0;           // one behind the last chosen chunk
+  size_t begin = 1, stop = 1;  // one after the chunks in which the last row begins and ends
+  size_t behind = 0;  // one after the last chosen chunk
   int64_t previous = 0;
   for (size_t k = 0; k < wanted.size(); ++k) {
     int64_t row = wanted[k];
@@ -189,7 +189,7 @@ RowChoice choose_row_chunks(Bytes positions, Bytes first_values, Bytes first_row
 
 namespace {
 
-// How many of `n` levels are accepted. The inner count is as narrow as a level, so that it is done in vectors.
+// Counts the levels that `accept` accepts. The inner count is as narrow as a level, so that the compiler uses vectors.
 template <class Accept>
 size_t count_levels(const uint8_t* levels, size_t n, Accept accept) {
   constexpr size_t kStep = 1 << 15;
@@ -247,7 +247,7 @@ PickedRows pick_rows(Bytes rep, Bytes def, const Counts& num_levels, const Count
   std::vector<int64_t> picks;
   reps.reserve(place.size());
   picks.reserve(place.size());
-  size_t chunk = SIZE_MAX;  // the chunk from which `begun` counts
+  size_t chunk = SIZE_MAX;  // the chunk that `begun` belongs to
   size_t i = 0, begun = 0, value = 0;
   auto visible = [&](size_t k) { return !has_def || load<uint16_t>(def.data + 2 * k) <= max_visible; };
   auto begins = [&](size_t k) { return load<uint16_t>(rep.data + 2 * k) == max_rep; };
@@ -266,7 +266,7 @@ PickedRows pick_rows(Bytes rep, Bytes def, const Counts& num_levels, const Count
     }
     size_t end = entry_at[last + 1];
     constexpr size_t kStep = 64;
-    while (end - i > kStep) {  // steps in which the row does not begin
+    while (end - i > kStep) {  // skip steps in which the row does not begin
       size_t more = count_equal(rep.data + 2 * i, kStep, max_rep);
       if (begun + more > skip) {
         break;

@@ -8,7 +8,7 @@
 
 namespace lance {
 
-// The chunks of a page that hold some values.
+// The chunks of a page that contain some values.
 struct ChunkChoice {
   Block offsets;  // int64: start of each chunk in the file
   Block lengths;  // int64: size of each chunk in bytes
@@ -17,22 +17,23 @@ struct ChunkChoice {
   Block picks;  // int64, one per value
 };
 
-// `positions` (bytes behind `base`) and `first_values` have one entry more than there are chunks; `values` are int64
-// numbers that ascend.
+// Chooses the chunks of values. `positions` (bytes after `base`) and `first_values` have one entry more than there are
+// chunks. `values` are ascending int64 numbers.
 ChunkChoice choose_chunks(Bytes positions, Bytes first_values, Bytes values, int64_t base);
 
-// Locates rows of a page with lists. Three int64 numbers per row: the first and the last of the chosen chunks with
+// The chunks of rows of a page with lists, and three int64 numbers per row: the first and the last chosen chunk with
 // entries of the row, and the number of rows that begin before it in the first of them.
 struct RowChoice {
   Block offsets;
   Block lengths;
   Block starts;
   Counts counts;
-  Counts begun_rows;  // rows that begin in each chunk
+  Counts begun_rows;  // number of rows that begin in each chunk
   Block places;
 };
 
-// `first_rows`: the number of the first row that begins in each chunk. `ended_rows`: rows that end before each chunk.
+// Chooses the chunks of rows. `first_rows` has the first row that begins in each chunk, `ended_rows` the number of rows
+// that end before each chunk.
 RowChoice choose_row_chunks(Bytes positions, Bytes first_values, Bytes first_rows, Bytes ended_rows, Bytes rows,
                             int64_t base);
 
@@ -51,10 +52,10 @@ Block pick_fixed(const Stream& stream, const Counts& counts, Bytes picks, size_t
 Block pick_bits(const Stream& stream, const Counts& counts, Bytes picks);
 Block pick_inline(const Stream& stream, const Counts& counts, Bytes picks, unsigned word_bits);
 VariableValues pick_variable(const Stream& stream, const Counts& counts, Bytes picks, unsigned offset_bits);
-// Levels as u16; here a pick is the number of an entry.
+// Returns levels as u16. Here a pick is the number of an entry.
 Block pick_levels(const Stream& stream, const Counts& counts, Bytes picks, LevelEncoding encoding);
 
-// Calls `each(k, chunk, place)` for the k-th pick: the `place`-th value of `chunk`.
+// Calls `each(k, chunk, place)` for each pick: the k-th pick is the `place`-th value of `chunk`.
 template <class Each>
 void walk_picks(Bytes picks, const Counts& counts, Each each) {
   if (picks.size % 8 != 0) {

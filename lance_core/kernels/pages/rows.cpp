@@ -74,7 +74,7 @@ Block join_row_bits(Bytes rows, size_t num_rows, size_t bits_per_row) {
 
 namespace {
 
-// Calls `each(row, field, bytes)` for the fields of all rows, with empty values for null rows.
+// Calls `each(row, field, bytes)` for the members of all rows. Members of null rows are empty.
 template <class Each>
 void walk_rows(Bytes offsets, Bytes data, size_t num_rows, unsigned offset_bits, const std::vector<PackedField>& fields,
                Each each) {

@@ -5,16 +5,16 @@
 
 namespace lance {
 
-// Rows of fields with fixed byte widths, no alignment. One column of num_rows * width bytes for each field.
+// Splits rows of members of fixed width, without alignment. Returns a column of num_rows * width bytes per member.
 std::vector<Block> split_rows(Bytes rows, size_t num_rows, const std::vector<size_t>& widths);
 
-// A bitmap per row, each starting at a byte boundary, joined into one of num_rows * bits_per_row bits.
+// Joins the bitmaps of rows, which each begin at a byte, into one of num_rows * bits_per_row bits.
 Block join_row_bits(Bytes rows, size_t num_rows, size_t bits_per_row);
 
-// A field of a variable packed struct: `width` bytes, or a length of `length_bits` bits and that many bytes.
+// A member of a variable packed struct: `width` bytes, or a length of `length_bits` bits and as many bytes.
 struct PackedField {
-  size_t width;          // 0 for a variable field
-  unsigned length_bits;  // 0 for a fixed field
+  size_t width;  // 0 for a member of variable width
+  unsigned length_bits;  // 0 for a member of fixed width
 };
 
 struct PackedColumn {
@@ -22,7 +22,7 @@ struct PackedColumn {
   VariableValues variable;
 };
 
-// Rows under Arrow offsets. An empty row is a null struct: zero bytes or an empty value in every column.
+// Splits rows with Arrow offsets. An empty row is a null struct: it gives zero bytes or an empty value in every column.
 std::vector<PackedColumn> split_variable_rows(Bytes offsets, Bytes data, size_t num_rows, unsigned offset_bits,
                                               const std::vector<PackedField>& fields);
 

@@ -10,7 +10,7 @@
 namespace lance {
 namespace {
 
-constexpr size_t kBlock = 64;  // rows looked at together: one word of validity
+constexpr size_t kBlock = 64;  // rows that are processed together: one word of validity
 
 // The validity of an array, 64 rows at a time.
 struct Validity {
@@ -35,7 +35,7 @@ void put_count(const Block& block, size_t zone, size_t count) {
   store<int64_t>(block.data() + 8 * zone, static_cast<int64_t>(count));
 }
 
-// A half float as an integer of the same order; NaN lies beyond both infinities.
+// A half float as an integer of the same order. NaN is outside both infinities.
 struct Half {
   static constexpr int16_t kInfinity = 0x7c00, kMinusInfinity = static_cast<int16_t>(0x83ff);
   static int16_t key(int16_t bits) { return static_cast<int16_t>(bits ^ ((bits >> 15) & 0x7fff)); }
@@ -48,29 +48,29 @@ struct Limits {
   static constexpr T most = kFloat ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
 };
 
-// Bytes compared at once. Without AVX-512 the compiler (GCC 12) takes vectors of 64 bytes apart, value by value: a
-// page of doubles took 50 times as long.
+// Bytes that are compared at once. Without AVX-512, GCC 12 splits vectors of 64 bytes into single values: a page of
+// doubles took 50 times as long.
 constexpr size_t kVectorBytes = 32;
 
-// Prefetches the bytes that are needed soon: a full page is in no cache. A prefetch never faults.
+// Prefetches bytes that are needed soon, because a full page is in no cache. A prefetch never faults.
 inline void fetch_ahead(const uint8_t* at) {
   __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(at) + 4096));
 }
 
-// Several vectors of values that are compared independently, so that no comparison waits for the one before.
+// Several vectors of values that are compared independently, so that no comparison waits for the previous one.
 template <class T>
 struct Lanes {
   static constexpr size_t kBytes = kVectorBytes, kVectors = 4, kPerVector = kBytes / sizeof(T);
   typedef T Vector __attribute__((vector_size(kBytes)));
 };
 
-// What is known of the values of a zone so far.
+// Bounds and number of NaNs of the values of a zone so far.
 template <class T>
 struct Extremes {
   T least = Limits<T>::most, most = Limits<T>::least;
   size_t num_nans = 0;
 
-  // Comparisons with NaN are false and keep what there was.
+  // Comparisons with NaN are false, so NaN changes no bound.
   void add(T value) {
     least = value < least ? value : least;
     most = value > most ? value : most;
@@ -85,7 +85,7 @@ inline __attribute__((always_inline)) void add_dense(const uint8_t* values, size
   size_t bytes = n * sizeof(T), done = 0;
   if (bytes >= kStep) {
     typename L::Vector least[L::kVectors], most[L::kVectors];
-    // A lane of a mask is -1 if the comparison is true.
+    // A lane of a mask is -1 if its comparison is true.
     using Mask = decltype(least[0] != least[0]);
     Mask nans[L::kVectors] = {};
     for (size_t k = 0; k < L::kVectors; ++k) {
@@ -135,7 +135,7 @@ struct Sparse {
   typedef Bits Wide __attribute__((vector_size(kLanes * sizeof(T))));
   typedef int8_t Narrow __attribute__((vector_size(kLanes)));
 
-  // Several, so that no comparison waits for the one before.
+  // Several vectors, so that no comparison waits for the previous one.
   static constexpr size_t kVectors = 4;
   Vector least[kVectors], most[kVectors];
   Wide nans[kVectors] = {};
@@ -171,7 +171,7 @@ struct Sparse {
   }
 };
 
-// Rows of a zone that are valid; their values go into `all`.
+// Adds the values of the valid rows of a zone to `all`. Returns the number of these rows.
 template <class T>
 inline __attribute__((always_inline)) size_t add_zone(const uint8_t* values, Validity validity, size_t at, size_t n,
                                                       Extremes<T>& all) {
@@ -180,7 +180,7 @@ inline __attribute__((always_inline)) size_t add_zone(const uint8_t* values, Val
     return n;
   }
   Sparse<T> sparse;
-  size_t num_valid = 0, dense = 0;  // rows before the current one that are all valid and not added yet
+  size_t num_valid = 0, dense = 0;  // number of rows before the current row that are all valid and not added yet
   for (size_t i = 0; i < n; i += kBlock) {
     size_t count = std::min(kBlock, n - i);
     uint64_t valid = validity.word(at + i, count);
@@ -274,7 +274,7 @@ void half_zones(const Zones& zones) {
         most = !is_nan && key > most ? key : most;
       }
     }
-    // Keys 0 and -1 are the two zeros.
+    // Keys 0 and -1 are both zeros.
     least = Half::key(least == 0 ? int16_t{-1} : least);
     most = Half::key(most == -1 ? int16_t{0} : most);
     zones.put(zone, rows - num_valid, num_nans, num_valid > num_nans, &least, &most);
@@ -295,7 +295,7 @@ void bit_zones(Bytes values, const Zones& zones) {
   });
 }
 
-// Finds the extreme values by comparing two values at a time, for types that vector registers cannot compare.
+// Finds bounds by comparing two values at a time, for types that vector registers cannot compare.
 template <bool kNulls, class Less>
 void compared_zones(const Zones& zones, Less less) {
   zones.each([&](size_t zone, size_t at, size_t rows) {
@@ -325,7 +325,7 @@ void compared_zones(const Zones& zones, Less less) {
   zones.validity.bits.data != nullptr ? compared_zones<true>(zones, less) : compared_zones<false>(zones, less);
 }
 
-// Values of one width of at least eight bytes. The first eight bytes are compared first.
+// Compares values of at least eight bytes. The first eight bytes are compared first.
 struct LessBytes {
   size_t width;
 
@@ -339,7 +339,7 @@ struct LessBytes {
   }
 };
 
-// Integers of 16 bytes, without a branch per comparison.
+// Finds bounds of 16-byte integers without a branch per comparison.
 template <bool kNulls>
 void wide_zones(const Zones& zones) {
   constexpr __int128 kMost = static_cast<__int128>(~static_cast<unsigned __int128>(0) >> 1), kLeast = -kMost - 1;
@@ -403,7 +403,7 @@ void float_zones(const Zones& zones) {
 
 // ---- variable width ----
 
-// The first eight bytes of a value as a number that compares like them; shorter values are filled with zeros.
+// Returns the first eight bytes of a value as a number with the same order. A shorter value is padded with zeros.
 uint64_t head_of(Bytes data, size_t at, size_t length) {
   if (length == 0) return 0;
   uint64_t word = 0;
@@ -430,7 +430,7 @@ struct Value {
 
 bool continues(uint8_t byte) { return (byte & 0xc0) == 0x80; }
 
-// How much of a value is kept: all that is short enough, else up to the limit, not splitting a character.
+// Returns the number of bytes of a value to keep, at most `limit`. A character is not split.
 size_t cut_length(Bytes value, size_t limit, bool utf8) {
   if (value.size <= limit) return value.size;
   size_t length = limit;
@@ -438,7 +438,7 @@ size_t cut_length(Bytes value, size_t limit, bool utf8) {
   return length;
 }
 
-// Raises the last character of UTF-8 text by one, in as many bytes. Returns false if there is no such character.
+// Raises the last character of UTF-8 text by one, keeping its number of bytes. Returns false if that is impossible.
 bool raise_character(std::vector<uint8_t>& text) {
   size_t start = text.size() - 1;
   while (start > 0 && text.size() - start < 4 && continues(text[start])) --start;
@@ -449,7 +449,7 @@ bool raise_character(std::vector<uint8_t>& text) {
   if ((lead & kMask[length]) != kMark[length]) return false;
   uint32_t code = lead & static_cast<uint8_t>(~kMask[length]);
   for (size_t i = 1; i < length; ++i) code = code << 6 | (text[start + i] & 0x3f);
-  code = code == 0xd7ff ? 0xe000 : code + 1;  // surrogates are no characters
+  code = code == 0xd7ff ? 0xe000 : code + 1;  // skip the surrogates, which are no characters
   if (code > kLast[length]) return false;
   for (size_t i = length; i-- > 1; code >>= 6) text[start + i] = static_cast<uint8_t>(0x80 | (code & 0x3f));
   text[start] = static_cast<uint8_t>(kMark[length] | code);
@@ -506,8 +506,8 @@ struct Found {
   }
 };
 
-// Which of eight values, a bit each, do not lie strictly between the extremes by their first bytes, as most do. Their
-// `ends` are behind the begin of the first one; eight bytes may be read at the begin of each.
+// Returns a bit for each of eight values that may be outside the extremes, judged by their first bytes. `ends` are
+// offsets after the start of the first value. Eight bytes must be readable at the start of each value.
 template <class Offset>
 inline unsigned not_between(const uint8_t* ends, const uint8_t* data, uint64_t least, uint64_t most) {
   unsigned outside = 0;
@@ -532,7 +532,7 @@ inline bool ascend(const uint8_t* ends, uint64_t limit) {
   return good;
 }
 
-// Adds the values of a zone, eight at a time unless one of them is near the end of the bytes.
+// Adds the values of a zone, eight at a time, except near the end of the bytes.
 template <class Offset, bool kNulls>
 Found find_extremes(Bytes offsets, Bytes data, Validity validity, size_t at, size_t rows) {
   Found found;

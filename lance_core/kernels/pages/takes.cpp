@@ -11,7 +11,7 @@
 namespace lance {
 namespace {
 
-// A wanted value: its position among the `count` values of a buffer of a chunk.
+// A wanted value: its number among the `count` values of a buffer of a chunk.
 struct Cell {
   const uint8_t* data;
   size_t bytes;
@@ -27,13 +27,13 @@ struct ChunkCell {
 
 using Members = std::vector<size_t>;  // numbers of cells
 
-// The words that hold bit-packed values, one or two for each.
+// The words that contain bit-packed values, one or two words per value.
 template <class T>
 class PackedWords {
  public:
   explicit PackedWords(size_t n) : places_(n), low_(n), high_(n) {}
 
-  // Adds the copies for the `k`-th value, which is number `value` of a packed group.
+  // Adds the copies for the `k`-th value, which is value number `value` of a packed group.
   void add(size_t k, const uint8_t* packed, unsigned bits, size_t value, std::vector<Copy>& copies) {
     if (bits == 0) {
       return;
@@ -45,7 +45,7 @@ class PackedWords {
     }
   }
 
-  // The same for a value that is a word of its own.
+  // Adds the copy for a value that is a word of its own.
   void add_word(size_t k, const uint8_t* word, std::vector<Copy>& copies) {
     places_[k].bits = sizeof(T) * 8;
     copies.push_back({word, sizeof(T), reinterpret_cast<uint8_t*>(&low_[k])});
@@ -59,14 +59,14 @@ class PackedWords {
   std::vector<T> high_;
 };
 
-// The files of a call, each with its map if it is mapped.
+// The files of a call, and their maps if they are mapped.
 using Files = std::unordered_map<PieceReader*, const FileMap*>;
 
-// The chunk of `page` that holds a row.
+// Returns the chunk of `page` that has a row.
 size_t chunk_of(const MiniBlocks& page, int64_t row) {
   const std::vector<int64_t>& first = page.first_value;
   size_t n = page.position.size();
-  // Chunks hold about as many values each.
+  // Guesses the chunk, since chunks have similar numbers of values.
   auto guess =
       static_cast<size_t>(static_cast<double>(row) / static_cast<double>(page.num_rows) * static_cast<double>(n));
   if (guess < n && first[guess] <= row && row < first[guess + 1]) {
@@ -84,7 +84,7 @@ class Column {
  public:
   Column(size_t num_rows, const GuardedCopies& copier) : cells_(num_rows), copier_(copier) {}
 
-  // Finds the chunks of rows of a file.
+  // Finds the chunks that have the rows of a file.
   void locate(const ColumnPages& column, const RowsToTake& part, const FileMap* map) {
     size_t n = part.rows.size / 8;
     std::vector<Place> places;
@@ -146,7 +146,7 @@ class Column {
 
  private:
   struct Place {
-    int64_t offset;  // in the file
+    int64_t offset;  // position in the file
     size_t cell;
   };
 
@@ -157,7 +157,7 @@ class Column {
     return page.coding == ValueCoding::variable || page.coding == ValueCoding::fsst ? page.bits : 0;
   }
 
-  // Brings the chunks of a file that is not mapped.
+  // Reads the chunks of a file that is not mapped.
   void read(PieceReader& file, std::vector<Place> places) {
     std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.offset < b.offset; });
     std::vector<int64_t> offsets, lengths;
@@ -191,7 +191,7 @@ class Column {
     }
   }
 
-  // Makes the copies that `add(k, cell, copies)` asks for, for each of `members`.
+  // Runs the copies that `add(k, cell, copies)` adds for each of `members`.
   template <class Add>
   void copy_each(const std::vector<Cell>& cells, const Members& members, Add add) const {
     std::vector<Copy> copies;
@@ -202,7 +202,7 @@ class Column {
     copy(copies);
   }
 
-  // Finds levels and values in the chunks.
+  // Finds the buffers of levels and values in the chunks.
   void open_chunks() {
     size_t n = cells_.size();
     std::vector<uint64_t> headers(n);
@@ -237,15 +237,15 @@ class Column {
     }
   }
 
-  // Compressed values are read from their decompressed chunks. Each chunk is decompressed once.
+  // Decompresses chunks, each chunk once. Values are read from the decompressed bytes.
   void inflate_chunks(Members chosen, Compressor compressor) {
     if (chosen.empty()) {
       return;
     }
     std::sort(chosen.begin(), chosen.end(),
               [&](size_t a, size_t b) { return std::less<>{}(values_[a].data, values_[b].data); });
-    std::vector<size_t> numbers;  // of the chunk of each
-    Members firsts;               // one of each chunk
+    std::vector<size_t> numbers;  // chunk of each cell
+    Members firsts;  // one cell per chunk
     size_t total = 0;
     for (size_t k : chosen) {
       if (firsts.empty() || values_[firsts.back()].data != values_[k].data) {
@@ -273,7 +273,7 @@ class Column {
     kept_.push_back(std::move(inflated));
   }
 
-  // The cells of pages that `accept` takes.
+  // Returns the cells of the pages that `accept` accepts.
   template <class Accept>
   Members members(Accept accept) const {
     Members chosen;
@@ -286,7 +286,7 @@ class Column {
     return chosen;
   }
 
-  // Values of `width` bytes each, to `out + k * width`.
+  // Copies values of `width` bytes to `out + k * width`.
   void pick_fixed(const std::vector<Cell>& cells, const Members& members, size_t width, uint8_t* out) const {
     copy_each(cells, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
       if (cell.count > cell.bytes / width) {
@@ -296,7 +296,7 @@ class Column {
     });
   }
 
-  // Values of `width` bytes whose bytes lie apart, to `out + k * width`.
+  // Copies byte-stream-split values of `width` bytes to `out + k * width`.
   void pick_streams(const Members& members, size_t width, uint8_t* out) const {
     copy_each(values_, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
       if (cell.count > cell.bytes / width) {
@@ -308,7 +308,7 @@ class Column {
     });
   }
 
-  // Values of chunks that carry their bit width, to `out[k]`.
+  // Decodes values of inline bit packing to `out[k]`.
   template <class T>
   void pick_inline(const std::vector<Cell>& cells, const Members& members, T* out) const {
     std::vector<T> bits(cells.size());
@@ -328,7 +328,7 @@ class Column {
     }
   }
 
-  // Levels of chunks whose bit width the page says, to `out[k]`.
+  // Decodes levels of out-of-line bit packing to `out[k]`.
   void pick_packed_levels(const Members& members, unsigned bits, uint16_t* out) const {
     PackedWords<uint16_t> words(levels_.size());
     copy_each(levels_, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
@@ -346,7 +346,7 @@ class Column {
     }
   }
 
-  // Levels in runs, which are known only when those before them are; to `out[k]`.
+  // Decodes levels in runs to `out[k]`. A level is known only after all levels before it.
   void pick_runs(const Members& members, LevelEncoding encoding, uint16_t* out) const {
     std::vector<size_t> begins(cells_.size());
     size_t total = 0;
@@ -423,7 +423,7 @@ class Column {
     return out;
   }
 
-  // Words of `width` bytes each, of those of the pages that `accept` takes.
+  // Decodes words of `width` bytes of the pages that `accept` accepts.
   template <class Accept>
   void take_words(size_t width, Accept accept, uint8_t* out) const {
     auto has = [&](ValueCoding coding) {
@@ -461,7 +461,7 @@ class Column {
     return out;
   }
 
-  // Bytes of values as pages store them: `stored[k]` of `staged`, or of a dictionary.
+  // Finds the stored bytes of values: `stored[k]` points into `staged` or into a dictionary.
   template <class T>
   void stage_values(std::vector<Bytes>& stored, std::vector<uint8_t>& staged) const {
     Members chosen = members([](const MiniBlocks& page) { return !page.items; });
@@ -493,7 +493,7 @@ class Column {
     });
   }
 
-  // The items that values are indices into.
+  // Looks up the items of values that are indices.
   void look_up(std::vector<Bytes>& stored) const {
     for (size_t width : {1, 2, 4, 8}) {
       auto accept = [&](const MiniBlocks& page) { return page.items && page.bits == 8 * width; };
@@ -505,7 +505,7 @@ class Column {
       take_words(width, accept, indices.data());
       for (size_t k : chosen) {
         uint64_t index = 0;
-        std::memcpy(&index, indices.data() + k * width, width);  // the hosts we build for are little-endian
+        std::memcpy(&index, indices.data() + k * width, width);  // supported hosts are little-endian
         const Items& items = *cells_[k].page->items;
         size_t offset_width = offset_bytes(items.offset_bits);
         if (index >= items.count || index + 1 >= items.offsets.size / offset_width) {
@@ -561,7 +561,7 @@ class Column {
       }
       uint8_t* to = data.data() + ends[k];
       if (const SymbolTable* table = symbols(k); table != nullptr) {
-        expand_value(*table, stored[k], to);  // the next value overwrites the bytes behind this one
+        expand_value(*table, stored[k], to);  // the next value overwrites the bytes after this one
       } else {
         copy_bytes(to, stored[k].data, stored[k].size);
       }
@@ -573,7 +573,7 @@ class Column {
   std::vector<ChunkCell> cells_;
   std::vector<Cell> levels_;
   std::vector<Cell> values_;
-  std::vector<Block> kept_;  // the memory of cells that are not in a map
+  std::vector<Block> kept_;  // memory of cells that are not in a map
   const GuardedCopies& copier_;
 };
 

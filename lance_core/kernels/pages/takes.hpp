@@ -1,7 +1,7 @@
-// Takes single rows of mini-block pages, of many columns and files, in one call. A value is a few bytes of a chunk of
-// some KiB. Of a mapped file only these bytes are accessed, for all values of a column together, so that the processor
-// waits for many addresses at once. Covers flat columns in the encodings that fill most pages
-// (docs/format.md, "Mini-block pages"); the decoders in Python handle all other columns.
+// Takes single rows of mini-block pages, of many columns and files, in one call (docs/format.md, "Mini-block pages"). A
+// value is a few bytes of a chunk of some KiB. In a mapped file only these bytes are accessed, for all values of a
+// column together, so that the processor waits for many addresses at once. Covers flat columns in the encodings of most
+// pages. The decoders in Python handle all other columns.
 #pragma once
 
 #include "pages/miniblock.hpp"
@@ -23,13 +23,13 @@ struct RowsToTake {
 };
 
 struct TakenColumn {
-  std::optional<Block> validity;  // none if all are valid
-  Block values;                   // fixed-width, or offsets
+  std::optional<Block> validity;  // none if all values are valid
+  Block values;  // fixed-width values, or offsets
   std::optional<Block> data;
 };
 
-// Returns the columns of `num_rows` rows, which come from several files. A column that could not be taken, for any
-// reason, is none.
+// Returns the columns of `num_rows` rows, which come from several files. A column that cannot be taken, for any reason,
+// is none.
 std::vector<std::optional<TakenColumn>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
                                                   size_t num_rows);
 
