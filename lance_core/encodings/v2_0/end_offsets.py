@@ -93,7 +93,7 @@ class Ends:
         begins, ends = ends[0::2], ends[1::2]
         begins[values == 0] = 0
         if (begins > ends).any() or (ends > limit).any():
-            raise CorruptData(f"ends of values decrease or leave the {limit} that there are")
+            raise CorruptData(f"ends of values decrease or exceed {limit}")
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum(ends - begins, out=offsets[1:], dtype=np.int64)
         if self.offset_bits == 32:

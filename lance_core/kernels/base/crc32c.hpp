@@ -13,7 +13,7 @@ uint32_t crc32c(Bytes bytes, uint32_t initial);
 // One implementation.
 struct CrcWay {
   const char* name;
-  size_t least;  // from this many bytes on, no later implementation is faster
+  size_t least;                                // from this many bytes on, no later implementation is faster
   uint32_t (*sum)(Bytes bytes, uint32_t crc);  // accepts any length; CRCs here are inverted
 };
 

@@ -23,7 +23,7 @@ constexpr bool kExact = true;  // each block is an exact allocation of its own, 
 constexpr bool kExact = false;
 #endif
 constexpr size_t kPooled = size_t{64} << 10;  // blocks of at least this size are kept for reuse
-constexpr size_t kLarge = size_t{1} << 20;  // blocks of at least this size are made of huge pages
+constexpr size_t kLarge = size_t{1} << 20;    // blocks of at least this size are made of huge pages
 // Bytes by which used and free blocks together may exceed the largest number of bytes ever in use at once. Without this
 // limit, free blocks of sizes that are no longer requested took half as much memory again in a write. With a lower
 // limit, streams with changing block sizes would map pages anew all the time.

@@ -33,7 +33,7 @@ class Block {
 };
 
 struct PoolUse {
-  size_t used_bytes;  // in live blocks
+  size_t used_bytes;      // in live blocks
   size_t retained_bytes;  // in free blocks, kept for reuse
 };
 

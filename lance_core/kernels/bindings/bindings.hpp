@@ -8,9 +8,9 @@
 #include <tuple>
 #include <vector>
 
+#include "base/variable.hpp"
 #include "codecs/inflate.hpp"
 #include "pages/levels.hpp"
-#include "base/variable.hpp"
 
 namespace lance {
 
@@ -94,8 +94,8 @@ using OffsetsAndData = std::tuple<Block, Block>;
 
 inline OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
 
-// Binds the kernels of the other files in this folder: encoders (encode.cpp), single values (picks.cpp), and reading
-// and decoding of many columns at once (miniblock.cpp).
+// Binds the kernels of the other files in this folder: encoders (encode.cpp), single values (single_values.cpp), and
+// reading and decoding of many columns at once (miniblock.cpp).
 void bind_encoders(nb::module_& m);
 void bind_picks(nb::module_& m);
 void bind_miniblock(nb::module_& m);

@@ -5,8 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
-#include "encode/builders.hpp"
 #include "encode/bitpacking.hpp"
+#include "encode/builders.hpp"
 #include "encode/chunks.hpp"
 #include "encode/dictionary.hpp"
 #include "encode/fsst.hpp"

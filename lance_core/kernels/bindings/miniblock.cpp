@@ -1,4 +1,6 @@
 // Python bindings of the kernels that read and decode whole rows of mini-block pages.
+#include "pages/miniblock.hpp"
+
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -8,9 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "pages/arrow_rows.hpp"
 #include "bindings/bindings.hpp"
-#include "pages/miniblock.hpp"
+#include "pages/arrow_rows.hpp"
 
 namespace lance {
 namespace {
@@ -142,7 +143,7 @@ nb::object as_object(std::optional<DecodedRows>& rows) {
 struct PyArrowRows {
   std::vector<bool> is_there;  // of each requested column
   ArrowArray rows{};
-  uint64_t num_bytes = 0;  // bytes of the values of all batches
+  uint64_t num_bytes = 0;     // bytes of the values of all batches
   uint64_t largest_bits = 0;  // bits of the values of the largest batch of several rows
 
   PyArrowRows() = default;
@@ -181,7 +182,7 @@ void require_batches(const std::vector<PyPiece>& pieces, const std::vector<int64
   }
   for (const auto& [page, file, start, end] : pieces) {
     if (end - start != static_cast<size_t>(cuts.back())) {
-      throw nb::value_error("columns of other rows than those that are cut");
+      throw nb::value_error("columns have another number of rows than the cuts");
     }
   }
 }

@@ -1,7 +1,5 @@
 // Python bindings of the kernels. Every function accepts objects with the buffer protocol, releases the GIL while it
 // works, and returns blocks that Arrow wraps without a copy.
-#include "bindings/bindings.hpp"
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -9,25 +7,26 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/checked_write.hpp"
+#include "base/crc32c.hpp"
+#include "base/flat.hpp"
+#include "base/pool.hpp"
+#include "base/variable.hpp"
+#include "bindings/bindings.hpp"
 #include "codecs/bit_stream.hpp"
 #include "codecs/bitpacking.hpp"
 #include "codecs/byte_stream_split.hpp"
-#include "base/checked_write.hpp"
-#include "pages/chunks.hpp"
-#include "base/crc32c.hpp"
-#include "encode/json.hpp"
-#include "base/flat.hpp"
 #include "codecs/fsst_ways.hpp"
+#include "codecs/json_text.hpp"
+#include "codecs/runs.hpp"
+#include "encode/json.hpp"
+#include "pages/chunks.hpp"
+#include "pages/end_offsets.hpp"
 #include "pages/fullzip.hpp"
 #include "pages/gather.hpp"
-#include "codecs/json_text.hpp"
 #include "pages/levels.hpp"
-#include "pages/null_ends.hpp"
-#include "base/pool.hpp"
 #include "pages/rows.hpp"
-#include "codecs/runs.hpp"
 #include "pages/statistics.hpp"
-#include "base/variable.hpp"
 
 using namespace lance;
 

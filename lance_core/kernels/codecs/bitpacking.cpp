@@ -120,7 +120,8 @@ Block unpack_inline_chunks(const Stream& stream, const Counts& counts) {
 
 template <class T>
 Block unpack_out_of_line_chunks(const Stream& stream, const Counts& counts, unsigned bits) {
-  for (size_t i = 0; bits != 0 && i < stream.size(); ++i) {  // at least one bit per value; with 0 bits all values are zero
+  for (size_t i = 0; bits != 0 && i < stream.size();
+       ++i) {  // at least one bit per value; with 0 bits all values are zero
     if (static_cast<size_t>(counts.values[i]) / 8 > static_cast<size_t>(stream.length[i])) {
       corrupt("chunk %zu of %lld bytes for %lld packed values", i, static_cast<long long>(stream.length[i]),
               static_cast<long long>(counts.values[i]));

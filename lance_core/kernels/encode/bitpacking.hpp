@@ -29,9 +29,9 @@ PackedChunks pack_inline(Bytes values, unsigned word_bits);
 // Measures of words from which their encoding is chosen.
 struct WordSurvey {
   size_t packed_bytes;   // in chunks of inline bit packing
-  size_t num_runs;  // runs of equal values of any length
+  size_t num_runs;       // runs of equal values of any length
   unsigned highest_bit;  // bits that the largest value needs
-  uint64_t least;  // least word as a signed or unsigned number, found in the same pass
+  uint64_t least;        // least word as a signed or unsigned number, found in the same pass
   uint64_t most;
 };
 

@@ -1,8 +1,8 @@
 // Buffers for the values of a leaf until they fill a page. Each value is copied once.
 #pragma once
 
-#include "encode/levels.hpp"
 #include "base/pool.hpp"
+#include "encode/levels.hpp"
 
 namespace lance {
 
@@ -13,8 +13,9 @@ class GrowingBytes {
 
   size_t size() const { return size_; }
   uint8_t* data() const { return block_.data(); }
-  uint8_t* extend(size_t bytes);  // returns the start of `bytes` more bytes; the caller may also write a few bytes after them
-  Block finish();                 // returns the content and leaves the buffer empty
+  uint8_t* extend(
+      size_t bytes);  // returns the start of `bytes` more bytes; the caller may also write a few bytes after them
+  Block finish();     // returns the content and leaves the buffer empty
 
  private:
   Block block_;

@@ -5,7 +5,7 @@
 namespace lance {
 namespace {
 
-constexpr size_t kMaxLevels = 65535;  // limit per chunk of entries, and of the bytes of each kind of levels
+constexpr size_t kMaxLevels = 65535;      // limit per chunk of entries, and of the bytes of each kind of levels
 constexpr size_t kMaxSmallChunk = 32768;  // 12 bits, in units of 8 bytes
 constexpr size_t kMaxLargeChunk = size_t{1} << 31;
 

@@ -20,7 +20,7 @@ struct LevelSource {
 
 struct AssembledChunks {
   Block words;             // one u16 or u32 per chunk
-  Block chunks;  // one after the other
+  Block chunks;            // one after the other
   Block repetition_index;  // two u64 per chunk; empty without repetition levels
 };
 

@@ -1,8 +1,8 @@
 // Distinct values of a page and an index for each value (docs/format.md, "Dictionary pages").
 #pragma once
 
-#include "encode/levels.hpp"
 #include "base/variable.hpp"
+#include "encode/levels.hpp"
 
 namespace lance {
 
@@ -16,7 +16,7 @@ struct DictionarySource {
 };
 
 struct Distinct {
-  bool complete = false;  // false if there are more than `max_items` items; the rest is empty then
+  bool complete = false;       // false if there are more than `max_items` items; the rest is empty then
   Block indices;               // u32; 0 for nulls
   std::vector<int64_t> first;  // first position of each item, ascending
 };

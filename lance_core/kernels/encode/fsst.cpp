@@ -389,7 +389,7 @@ class Compressor {
   VariableValues run() {
     size_t bytes = offset(num_values_) - offset(0);
     if (bytes > static_cast<size_t>(std::numeric_limits<std::make_signed_t<T>>::max()) / 2) {
-      throw OffsetOverflow("more bytes than their codes could be addressed for");
+      throw OffsetOverflow("codes may need more bytes than their offsets can address");
     }
     VariableValues out;
     out.num_values = num_values_;

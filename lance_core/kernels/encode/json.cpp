@@ -71,7 +71,7 @@ class Encoder {
     bytes_.clear();
     uint32_t root = value(0);
     skip_blanks();
-    if (at_ != text_.size()) refuse("more after the value");
+    if (at_ != text_.size()) refuse("text after the value");
     if (nodes_[root].type == kContainer) {
       write_container(nodes_[root]);
       return;
@@ -212,7 +212,7 @@ class Encoder {
               [this](uint32_t a, uint32_t b) { return view(nodes_[a].key) < view(nodes_[b].key); });
     for (size_t i = base; i < members_.size(); ++i) {
       Node& member = nodes_[members_[i]];
-      if (i > base && view(nodes_[members_[i - 1]].key) == view(member.key)) refuse("a key that came before");
+      if (i > base && view(nodes_[members_[i - 1]].key) == view(member.key)) refuse("a repeated key");
       (i == base ? nodes_[self].first : nodes_[members_[i - 1]].next) = members_[i];
     }
     nodes_[self].count = static_cast<uint32_t>(members_.size() - base);

@@ -4,9 +4,9 @@
 #include <array>
 
 #include "base/bits.hpp"
+#include "base/variable.hpp"
 #include "encode/bitpacking.hpp"
 #include "encode/runs.hpp"
-#include "base/variable.hpp"
 
 namespace lance {
 namespace {
@@ -26,7 +26,8 @@ void require_bits(const Validity& validity, size_t n) {
 
 uint16_t level_at(Bytes levels, size_t i) { return levels.data == nullptr ? 0 : load<uint16_t>(levels.data + 2 * i); }
 
-constexpr size_t kPart = 4096;  // levels that are processed together: they fit into the first-level cache, and 16 bits can count them
+constexpr size_t kPart =
+    4096;  // levels that are processed together: they fit into the first-level cache, and 16 bits can count them
 
 // For each byte of a bitmap, 16 bits per bit: all set if the bit is not set.
 constexpr auto kMissing = [] {

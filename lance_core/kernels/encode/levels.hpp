@@ -32,7 +32,7 @@ struct ListNumbers {
   uint16_t null;   // definition level of a null list
   uint16_t empty;  // definition level of an empty list
   uint16_t rep;    // repetition level at which this list begins
-  uint16_t dead;  // entries with at least this level have no slot; 0xffff if all entries have one
+  uint16_t dead;   // entries with at least this level have no slot; 0xffff if all entries have one
 };
 
 // Shreds lists of offsets[i + 1] - offsets[i] items. Lists that are null, or below a null struct, have no items.

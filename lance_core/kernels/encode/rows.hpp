@@ -11,7 +11,7 @@ Block interleave_rows(const std::vector<Bytes>& columns, const std::vector<size_
 
 // A member of a variable packed struct: values of `width` bytes, or values with offsets of `length_bits`.
 struct PackedSource {
-  size_t width;  // 0 for a member of variable width
+  size_t width;          // 0 for a member of variable width
   unsigned length_bits;  // 0 for a member of fixed width
   Bytes offsets;
   Bytes data;

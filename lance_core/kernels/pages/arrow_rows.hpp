@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pages/takes.hpp"
+#include "pages/take_rows.hpp"
 
 extern "C" {
 struct ArrowArray {
@@ -37,8 +37,8 @@ class ArrowColumns {
   void add(DecodedRows rows, const MiniBlocks& page);
   void add(TakenColumn column, size_t num_rows);
 
-  // Returns a struct array of all columns, without nulls of its own. The caller owns it and calls its `release`. This object
-  // keeps no columns.
+  // Returns a struct array of all columns, without nulls of its own. The caller owns it and calls its `release`. This
+  // object keeps no columns.
   ArrowArray take_rows(size_t num_rows);
 
  private:

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "codecs/bitpacking.hpp"
 #include "base/bits.hpp"
-#include "pages/level_masks.hpp"
+#include "codecs/bitpacking.hpp"
 #include "codecs/runs.hpp"
+#include "pages/level_masks.hpp"
 
 namespace lance {
 namespace {

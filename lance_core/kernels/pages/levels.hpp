@@ -31,7 +31,7 @@ Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding
 struct RowRange {
   size_t entry_begin = 0, entry_end = 0;  // level entries
   size_t value_begin = 0, value_end = 0;  // visible entries
-  size_t num_values = 0;  // number of all visible entries
+  size_t num_values = 0;                  // number of all visible entries
 };
 
 // Finds the entries of `num_rows` rows, after the rest of a row that began earlier and `skip_rows` whole rows. An entry
@@ -52,7 +52,7 @@ struct ListLayer {
 };
 
 struct ListLevels {
-  int null;  // level of a null list; -1 if no list is null
+  int null;   // level of a null list; -1 if no list is null
   int empty;  // level of an empty list; -1 if no list is empty
   int upper;  // highest level of this layer and the layers inside it
   int shown;  // highest level of a null struct directly around the list; an entry with a higher level has no list here

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/flat.hpp"
 #include "codecs/bitpacking.hpp"
 #include "codecs/byte_stream_split.hpp"
-#include "base/flat.hpp"
-#include "pages/gather.hpp"
 #include "codecs/runs.hpp"
+#include "pages/gather.hpp"
 
 namespace lance {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <optional>
 
-#include "pages/chunks.hpp"
+#include "base/pieces.hpp"
 #include "codecs/fsst.hpp"
 #include "codecs/inflate.hpp"
+#include "pages/chunks.hpp"
 #include "pages/levels.hpp"
-#include "base/pieces.hpp"
 
 namespace lance {
 
@@ -25,7 +25,7 @@ struct Items {
 
 // Levels and rows of pages of lists.
 struct ListShape {
-  std::vector<int64_t> first_row;  // first row that begins in each chunk, and the number of rows
+  std::vector<int64_t> first_row;   // first row that begins in each chunk, and the number of rows
   std::vector<int64_t> ended_rows;  // number of rows that end before each chunk, and the number of rows
   LevelEncoding rep;
   ListLevels levels;
@@ -36,13 +36,13 @@ struct ListShape {
 
 struct MiniBlocks {
   size_t num_rows;
-  std::vector<int64_t> position;  // of each chunk, in the file
-  std::vector<int64_t> length;  // of each chunk; 0 for a gap between two pages, which has no values
+  std::vector<int64_t> position;     // of each chunk, in the file
+  std::vector<int64_t> length;       // of each chunk; 0 for a gap between two pages, which has no values
   std::vector<int64_t> first_value;  // of each chunk, and the number of values
   ChunkShape shape;
   LevelEncoding def;
   uint16_t max_def;
-  bool has_nulls;  // whether the values can be null
+  bool has_nulls;         // whether the values can be null
   Compressor compressor;  // compressor of the first buffer of each chunk
   ValueCoding coding;
   unsigned bits;  // bits of a fixed-width value, of an index if there are items, or of an offset
@@ -59,7 +59,7 @@ struct DecodedRows {
   size_t first_value = 0;
   size_t num_values = 0;
   std::optional<Block> validity;  // of all values; none if all values are valid
-  Block values;  // fixed-width values, or offsets
+  Block values;                   // fixed-width values, or offsets
   std::optional<Block> data;
   std::optional<Block> list_offsets;  // of the wanted rows; they count from the first wanted value
   std::optional<Block> list_validity;

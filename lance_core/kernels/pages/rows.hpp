@@ -13,7 +13,7 @@ Block join_row_bits(Bytes rows, size_t num_rows, size_t bits_per_row);
 
 // A member of a variable packed struct: `width` bytes, or a length of `length_bits` bits and as many bytes.
 struct PackedField {
-  size_t width;  // 0 for a member of variable width
+  size_t width;          // 0 for a member of variable width
   unsigned length_bits;  // 0 for a member of fixed width
 };
 

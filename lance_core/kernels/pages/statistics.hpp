@@ -28,7 +28,7 @@ FixedZones fixed_zones(Bytes values, Bytes validity, size_t start, size_t n, siz
                        size_t width);
 
 struct VariableBounds {
-  Block known;  // one byte per zone
+  Block known;    // one byte per zone
   Block offsets;  // int32
   Block data;
 };

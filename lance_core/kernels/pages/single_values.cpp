@@ -1,9 +1,9 @@
-#include "pages/picks.hpp"
+#include "pages/single_values.hpp"
 
 #include <algorithm>
 
-#include "codecs/bitpacking.hpp"
 #include "base/bits.hpp"
+#include "codecs/bitpacking.hpp"
 
 namespace lance {
 namespace {
@@ -110,8 +110,8 @@ ChunkChoice choose_chunks(Bytes positions, Bytes first_values, Bytes values, int
   ChunkChoice choice;
   choice.picks = Block(values.size);
   auto* picks = reinterpret_cast<int64_t*>(choice.picks.data());
-  size_t next = 1;  // one after the chunk of the last value
-  int64_t shift = 0;  // difference between picks and numbers of values
+  size_t next = 1;     // one after the chunk of the last value
+  int64_t shift = 0;   // difference between picks and numbers of values
   int64_t picked = 0;  // number of values in the chunks chosen so far
   int64_t previous = first[0];
   bool any = false;
@@ -152,7 +152,7 @@ RowChoice choose_row_chunks(Bytes positions, Bytes first_values, Bytes first_row
   choice.places = Block(wanted.size() * 24);
   auto* places = reinterpret_cast<int64_t*>(choice.places.data());
   size_t begin = 1, stop = 1;  // one after the chunks in which the last row begins and ends
-  size_t behind = 0;  // one after the last chosen chunk
+  size_t behind = 0;           // one after the last chosen chunk
   int64_t previous = 0;
   for (size_t k = 0; k < wanted.size(); ++k) {
     int64_t row = wanted[k];

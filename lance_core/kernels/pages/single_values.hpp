@@ -3,8 +3,8 @@
 // A pick is the number of a value among all values of the chosen chunks. Picks ascend.
 #pragma once
 
-#include "pages/levels.hpp"
 #include "base/variable.hpp"
+#include "pages/levels.hpp"
 
 namespace lance {
 

@@ -1,11 +1,12 @@
 // Python bindings of the kernels that pick single values.
+#include "pages/single_values.hpp"
+
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "bindings/bindings.hpp"
-#include "pages/picks.hpp"
 #include "base/pieces.hpp"
+#include "bindings/bindings.hpp"
 
 namespace lance {
 

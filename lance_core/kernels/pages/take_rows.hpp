@@ -24,7 +24,7 @@ struct RowsToTake {
 
 struct TakenColumn {
   std::optional<Block> validity;  // none if all values are valid
-  Block values;  // fixed-width values, or offsets
+  Block values;                   // fixed-width values, or offsets
   std::optional<Block> data;
 };
 

@@ -1,4 +1,4 @@
-#include "pages/null_ends.hpp"
+#include "pages/end_offsets.hpp"
 
 #include "base/variable.hpp"
 
@@ -53,7 +53,7 @@ NullEnds split(const uint8_t* ends, size_t n, uint64_t begin, uint64_t adjustmen
     result.validity = Block();
   }
   if (!ordered || result.end > limit) {
-    corrupt("ends of %zu values decrease or leave the %llu that there are", n, static_cast<unsigned long long>(limit));
+    corrupt("ends of %zu values decrease or exceed %llu", n, static_cast<unsigned long long>(limit));
   }
   if (sizeof(T) == 4 && result.end - begin > INT32_MAX) {
     throw OffsetOverflow("more bytes or items than 32-bit offsets can address");

@@ -1,12 +1,12 @@
-#include "pages/takes.hpp"
+#include "pages/take_rows.hpp"
 
 #include <algorithm>
 #include <functional>
 #include <numeric>
 #include <unordered_map>
 
-#include "codecs/bitpacking.hpp"
 #include "base/bits.hpp"
+#include "codecs/bitpacking.hpp"
 
 namespace lance {
 namespace {
@@ -245,7 +245,7 @@ class Column {
     std::sort(chosen.begin(), chosen.end(),
               [&](size_t a, size_t b) { return std::less<>{}(values_[a].data, values_[b].data); });
     std::vector<size_t> numbers;  // chunk of each cell
-    Members firsts;  // one cell per chunk
+    Members firsts;               // one cell per chunk
     size_t total = 0;
     for (size_t k : chosen) {
       if (firsts.empty() || values_[firsts.back()].data != values_[k].data) {
