@@ -29,33 +29,33 @@ class WaitingRows(Protocol):
 def waiting_rows(value_type: pa.DataType, expected_bytes: int) -> WaitingRows:
     """Return a buffer for values of a storage type, with pages of about `expected_bytes`."""
     values = _builder(value_type, expected_bytes)
-    return _Pieces() if values is None else _Built(values, expected_bytes)
+    return _Unjoined() if values is None else _Built(values, expected_bytes)
 
 
-def join(pieces: Sequence[LeafRows]) -> Sequence[LeafRows]:
+def join(parts: Sequence[LeafRows]) -> Sequence[LeafRows]:
     """Return the rows as one entry for one page, or unchanged if one array cannot hold them."""
-    if len(pieces) > 1:
+    if len(parts) > 1:
         try:
-            return [_joined(pieces)]
+            return [_joined(parts)]
         except pa.ArrowCapacityError:  # the joined dictionaries exceed their index type
             pass
-    return pieces
+    return parts
 
 
-class _Pieces:
+class _Unjoined:
     """Rows that are joined only at the end: dictionaries differ from batch to batch, and nulls have no
     buffers.
     """
 
     def __init__(self) -> None:
-        self._pieces: list[LeafRows] = []
+        self._rows: list[LeafRows] = []
 
     def append(self, rows: LeafRows) -> None:
-        self._pieces.append(_joined([rows]))
+        self._rows.append(_joined([rows]))
 
     def take(self) -> list[LeafRows]:
-        pieces, self._pieces = self._pieces, []
-        return pieces
+        parts, self._rows = self._rows, []
+        return parts
 
 
 class _Built:
@@ -170,13 +170,13 @@ def _around(
     return pa.Array.from_buffers(value_type, count, buffers, null_count, children=list(children))
 
 
-def _joined(pieces: Sequence[LeafRows]) -> LeafRows:
+def _joined(parts: Sequence[LeafRows]) -> LeafRows:
     return LeafRows(
-        concat_arrays([piece.values for piece in pieces]),
-        sum(piece.num_rows for piece in pieces),
-        sum(piece.num_entries for piece in pieces),
-        _joined_levels([(piece.rep, piece.num_entries) for piece in pieces]),
-        _joined_levels([(piece.def_, piece.num_entries) for piece in pieces]),
+        concat_arrays([part.values for part in parts]),
+        sum(part.num_rows for part in parts),
+        sum(part.num_entries for part in parts),
+        _joined_levels([(part.rep, part.num_entries) for part in parts]),
+        _joined_levels([(part.def_, part.num_entries) for part in parts]),
     )
 
 

@@ -26,7 +26,7 @@ from lance_core.kernels import Block, MiniBlocks
 _Int64s = npt.NDArray[np.int64]
 
 DecodedRows = tuple[int, int, Block | None, Block, Block | None, Block | None, Block | None]
-"""The result of `kernels.decode_rows` for one piece."""
+"""The result of `kernels.decode_rows` for one range of rows."""
 
 
 class ChunkPlaces(NamedTuple):

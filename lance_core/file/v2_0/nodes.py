@@ -74,7 +74,7 @@ class _Column:
     def num_pages(self) -> int:
         return len(self._column.pages)
 
-    def pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    def page_ranges(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """Yield (page, first, last) for each page that has some of the values `[start, end)`."""
         page = bisect_right(self.starts, start) - 1
         while start < end:
@@ -207,7 +207,9 @@ class Leaf(Stored):
         self._pages: list[Encoding | None] = [None] * column.num_pages
 
     def read(self, start: int, end: int) -> Steps[pa.Array]:
-        arrays = yield from together([self._read_page(*piece) for piece in self._column.pieces(start, end)])
+        arrays = yield from together(
+            [self._read_page(*each) for each in self._column.page_ranges(start, end)]
+        )
         return _joined(arrays)
 
     def _read_page(self, page: int, start: int, end: int) -> Steps[pa.Array]:
@@ -268,7 +270,9 @@ class _List(Stored):
             )
 
     def read(self, start: int, end: int) -> Steps[pa.Array]:
-        arrays = yield from together([self._read_page(*piece) for piece in self._column.pieces(start, end)])
+        arrays = yield from together(
+            [self._read_page(*each) for each in self._column.page_ranges(start, end)]
+        )
         return _joined(arrays)
 
     def _read_page(self, page: int, start: int, end: int) -> Steps[pa.Array]:

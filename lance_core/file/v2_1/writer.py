@@ -121,8 +121,8 @@ class FileWriter:
             stored = as_stored(array, top.arrow_type, top.name)
             if not top.nullable and stored.null_count:
                 raise InvalidInputError("null in a column that allows none", column=top.name)
-            for piece in self._pieces(stored, leaves):
-                for leaf, rows in zip(leaves, shred(top, piece), strict=True):
+            for part in self._page_slices(stored, leaves):
+                for leaf, rows in zip(leaves, shred(top, part), strict=True):
                     self._append(leaf, self._placed(leaf, rows))
         self.num_rows += batch.num_rows
 
@@ -155,7 +155,7 @@ class FileWriter:
         if self._side_files is not None:
             self._side_files.abort()
 
-    def _pieces(self, array: pa.Array, leaves: Sequence["_Column"]) -> Iterator[pa.Array]:
+    def _page_slices(self, array: pa.Array, leaves: Sequence["_Column"]) -> Iterator[pa.Array]:
         """Yield slices of the array that each fill the page of the fullest leaf."""
         start = 0
         while start < len(array):
@@ -223,9 +223,9 @@ class FileWriter:
         if column.blob_sizes is None:
             return rows
         field, sizes = column.leaf.field, column.blob_sizes
-        pieces = [rows.values] if self._open_uri is None else taken_in(rows.values, field, self._open_uri)
+        parts = [rows.values] if self._open_uri is None else taken_in(rows.values, field, self._open_uri)
         placed = [
-            place_blobs(piece, field, sizes, self._side_files, with_uris=self._with_uris) for piece in pieces
+            place_blobs(part, field, sizes, self._side_files, with_uris=self._with_uris) for part in parts
         ]
         values = placed[0] if len(placed) == 1 else pa.concat_arrays(placed)
         return replace(rows, values=values)
