@@ -1,6 +1,7 @@
 """Docstrings begin with the thing or the verb that they are about, not with a pronoun or a bare clause.
 
-"What a page says of its chunks" and "Those that passed" make a reader search for the noun.
+"What a page says of its chunks" and "Those that passed" make a reader search for the noun. The docstring of a
+function begins with a verb in the imperative.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
@@ -28,6 +31,57 @@ CLAUSE = re.compile(
     r"|(?:one|ones|all|any|each|some|none)(?: of)? (?:that|who|which|whose|those))\b",
     re.IGNORECASE,
 )
+
+KNOWN_VERBS = """
+Accept Acquire Act Add Adopt Answer Append Apply Ask Assemble Attach Begin Bind Bound Bring
+Build Call Cancel Cast Change Check Choose Claim Clean Clear Close Collect Combine Commit
+Compact Compare Compile Complete Compress Compute Concat Concatenate Connect Convert Copy
+Correct Count Cover Create Cut Decode Decompress Define Delegate Delete Depend Describe Detach
+Disable Discard Disconnect Dispatch Distinguish Divide Do Download Draw Drop Dump Duplicate Emit
+Enable Encode Encrypt End Enforce Ensure Enter Escape Estimate Evaluate Exchange Exit Expand
+Explain Export Extend Fail Feed Fetch Fill Filter Find Fit Flatten Flush Fold Follow Forget
+Format Forward Free Gather Generate Get Give Go Group Guard Hand Handle Hold Implement Import
+Include Infer Initialize Insert Inspect Install Interleave Interpret Introduce Invalidate
+Iterate Join Keep Lay Learn Leave Let Lift Limit Link List Listen Load Lock Log Look Lower Make
+Manage Map Mark Match Materialize Measure Merge Mirror Monitor Move Name Narrow Normalize Note
+Notice Notify Number Obtain Offer Open Order Override Pack Pad Pair Parse Pass Pause Pick Pickle
+Pin Place Plan Pop Post Prepare Preserve Print Probe Process Produce Project Promise Protect
+Prove Provide Prune Publish Push Put Quit Quote Raise Read Rebase Receive Reclaim Record Recover Redeem
+Record Reduce Refer Refresh Refuse Register Reject Release Remember Remove Rename Render Renew Repair
+Repeat Replace Report Represent Request Require Reserve Reset Resolve Restore Resume Retrieve
+Retry Return Reuse Reverse Rewrite Roll Round Run Sample Save Say Scan Search See Seek Select
+Send Serialize Serve Set Share Shift Show Shred Shrink Sign Simplify Skip Sort Spill Split
+Spread Stage Start Stop Store Stream Strip Submit Subtract Sum Summarize Support Suppress Survey
+Switch Sync Take Tell Terminate Test Throw Touch Track Transform Translate Trim Truncate Try
+Turn Undo Unlock Unpack Unpickle Update Upload Use Validate Verify View Visit Wait Warn Watch
+Widen Withdraw Wrap Write Yield Zip
+"""
+VERBS = frozenset(KNOWN_VERBS.split())
+"""Verbs that begin the docstring of a function. Add a verb that is missing."""
+
+NOT_YET = {
+    "flight_client",
+    "flight_server",
+    "flight_server/catalog",
+    "flight_server/cli",
+    "flight_server/handlers",
+    "flight_server/limits",
+    "flight_server/reading",
+    "flight_server/requests",
+    "flight_server/writing",
+    "lance_core",
+    "lance_core/api",
+    "lance_core/changes",
+    "lance_core/commit",
+    "lance_core/expressions",
+    "lance_core/index",
+    "lance_core/maintenance",
+    "lance_core/scan",
+    "lance_core/statistics",
+    "lance_core/write",
+    "spark_pipeline",
+}
+"""Folders whose docstrings do not all begin with a verb yet. A folder that does is removed from this list."""
 
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -49,10 +103,44 @@ def offenders(path: Path) -> list[str]:
     ]
 
 
+def is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether a function is read like an attribute, so that its docstring begins with a noun."""
+    names = {ast.unparse(decorator).partition("(")[0] for decorator in function.decorator_list}
+    return any(name.rpartition(".")[2] in ("property", "cached_property", "setter") for name in names)
+
+
+def begins_with_a_verb(text: str) -> bool:
+    """Return whether the first word of a docstring is a verb ("Number the rows", not "Number of rows")."""
+    first, *rest = text.split(maxsplit=2)
+    return first.strip(".,:;`") in VERBS and rest[:1] != ["of"]
+
+
+def functions_without_a_verb(path: Path) -> list[str]:
+    """Return `file:line: name: beginning` of each function whose docstring does not begin with a verb."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_property(node):
+            text = ast.get_docstring(node)
+            if text and not begins_with_a_verb(text):
+                place = f"{path.relative_to(ROOT).as_posix()}:{node.lineno}"
+                found.append(f"{place}: {node.name}: {text.splitlines()[0][:60]}")
+    return found
+
+
 def sources() -> list[Path]:
     """Return the hand-written Python files of the project."""
     found = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     return [path for path in found if not path.stem.endswith("_pb2")]
+
+
+def folders() -> dict[str, list[Path]]:
+    """Return the files of the packages by the first two names of their path; tests are left out."""
+    found: dict[str, list[Path]] = {}
+    for path in sources():
+        package, *below = path.relative_to(ROOT).parent.parts
+        if package != "tests":
+            found.setdefault("/".join([package, *below[:1]]), []).append(path)
+    return found
 
 
 def test_no_docstring_begins_with_a_pronoun_or_a_bare_clause() -> None:
@@ -70,3 +158,17 @@ def test_beginnings() -> None:
         "Offsets of rows",
     ):
         assert not CLAUSE.match(text), text
+
+
+@pytest.mark.parametrize("folder", sorted(set(folders()) - NOT_YET))
+def test_the_docstring_of_a_function_begins_with_a_verb(folder: str) -> None:
+    """A function's docstring says what the function does: "Return ...", "Raise ...", "Wait until ..."."""
+    found = [line for path in folders()[folder] for line in functions_without_a_verb(path)]
+    assert not found, "\n".join(found)
+
+
+def test_verbs() -> None:
+    for text in ("Return the rows.", "Number the levels of a page.", "Wait: the lock is held."):
+        assert begins_with_a_verb(text), text
+    for text in ("Number of rows.", "Rows of a page.", "Returns the rows.", "From the description."):
+        assert not begins_with_a_verb(text), text
