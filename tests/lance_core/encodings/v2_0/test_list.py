@@ -63,7 +63,7 @@ def test_items_without_a_page(tmp_path: Path) -> None:
     ("page", "words"),
     [
         (_list_page([2, 1], 3, 9), "decrease"),
-        (_list_page([2, 4], 3, 9), "decrease or leave the 3"),
+        (_list_page([2, 4], 3, 9), "decrease or exceed 3"),
         (_list_page([2, 3], 3, 3), "adding 3"),
         (_list_page([2, 3], 3, 0), "adding 0"),
         (_list_page([2, 3], 2, 9), "items of the lists"),
