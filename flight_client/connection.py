@@ -140,15 +140,15 @@ def check_process() -> None:
     Raises:
         UnsupportedFeatureError: this is such a process. gRPC does not survive a fork: it would wait for ever.
     """
-    if _is_forked():
+    if is_forked():
         raise UnsupportedFeatureError(
             "gRPC does not survive a fork, and this process was forked from one with a connection to a "
-            "server: "
-            "spawn processes, or connect in the forked processes only"
+            "server: spawn processes, or connect in the forked processes only"
         )
 
 
-def _is_forked() -> bool:
+def is_forked() -> bool:
+    """Return whether this process was forked from one with a connection to a server."""
     return _connected is not None and _connected != os.getpid()
 
 
@@ -189,7 +189,7 @@ class Server:
         return Stream(reader, self._factory.latest, self.uri)
 
     def close(self) -> None:
-        if _is_forked():  # the connection belongs to the other process
+        if is_forked():  # the connection belongs to the other process
             return
         with self._lock:
             if self._client is not None:
@@ -235,7 +235,7 @@ class Stream:
 
     def cancel(self) -> None:
         """End the call; the server stops decoding."""
-        if not _is_forked():  # the call belongs to the other process
+        if not is_forked():  # the call belongs to the other process
             self._reader.cancel()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers, Stream, check_process, wait
+from flight_client.connection import Server, Servers, Stream, check_process, is_forked, wait
 from flight_client.errors import LanceError
 
 
@@ -145,9 +145,10 @@ class ParallelReader:
                 while (batch := self._pop(waiting)) is not None:
                     yield batch
         finally:
-            self._close()
-            for thread in threads:
-                thread.join()
+            if not is_forked():  # a thread of the other process may hold the lock
+                self._close()
+                for thread in threads:
+                    thread.join()
 
     def _pop(self, waiting: _Waiting) -> pa.RecordBatch | None:
         """Return the next batch of an endpoint, None at its end. Errors include those of `check_process`."""

@@ -154,6 +154,43 @@ def test_a_fork_is_refused(folder: Path, serve: StartServer, state: str) -> None
     assert subprocess.run(command, timeout=60, check=False).returncode == 7
 
 
+FORKED_WITH_HELD_LOCK = """if True:
+    import gc, os, sys, threading
+    import flight_client
+    from flight_client.endpoints import ParallelReader
+
+    dataset = flight_client.connect(sys.argv[1]).dataset("t")
+    batches = dataset.to_batches(columns=["n"], batch_size=1)
+    next(batches)
+    (reader,) = [each for each in gc.get_objects() if isinstance(each, ParallelReader)]
+    held = threading.Event()
+
+    def hold():
+        with reader._changed:
+            held.set()
+            threading.Event().wait()
+
+    threading.Thread(target=hold, daemon=True).start()
+    held.wait()
+    if os.fork() == 0:
+        if sys.argv[2] == "read":
+            try:
+                next(batches)
+            except flight_client.UnsupportedFeatureError:
+                os._exit(7)
+        batches.close()
+        os._exit(7)
+    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.parametrize("call", ["read", "close"])
+def test_a_fork_does_not_wait_for_a_thread_of_its_parent(folder: Path, serve: StartServer, call: str) -> None:
+    """A reader thread holds the lock of the batches while the process forks; the child has no such thread."""
+    command = [sys.executable, "-c", FORKED_WITH_HELD_LOCK, serve(folder).uri, call]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7
+
+
 def test_forked_processes_connect_by_themselves(folder: Path, serve: StartServer) -> None:
     """A client that the parent has prepared and not used is good for its children."""
     script = """if True:

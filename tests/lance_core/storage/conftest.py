@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,13 @@ from lance_core.storage.object_store import ObjectStorage
 from support.s3 import S3, Proxy, s3_proxy, s3_server
 
 _names = itertools.count()
+REAL_FSYNC = os.fsync
+
+
+@pytest.fixture(autouse=True)
+def _wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the storages sync as they do outside tests, unlike the rest of the suite."""
+    monkeypatch.setattr(os, "fsync", REAL_FSYNC)
 
 
 @pytest.fixture(scope="session")
