@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyroaring
 
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
 from lance_core.schema import Schema, schema_from_arrow
@@ -62,16 +61,24 @@ class Index:
 class LanceOperation:
     """Operations. Whoever wrote the files makes an operation, and passes it to `LanceDataset.commit`."""
 
-    class BaseOperation(ABC):
-        """Base of all operations."""
+    class BaseOperation:
+        """Base of all operations.
 
-        @abstractmethod
+        As in the reference, an operation that callers cannot make is of this type itself. The reservation of
+        fragment ids is one.
+        """
+
+        def __init__(self, kind: str) -> None:
+            """Name the operation's field in the transaction."""
+            self.kind = kind
+
         def describe(self, transaction: TransactionMessage) -> None:
             """Set this operation in a transaction that has no operation yet.
 
             Raises:
                 LanceError: The operation cannot be committed.
             """
+            raise UnsupportedFeatureError("committing an operation of this kind", found=self.kind)
 
     @dataclass
     class Append(BaseOperation):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,7 +11,7 @@ import pyroaring
 
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.api.operations import Index, LanceOperation, Transaction
-from lance_core.errors import CommitConflictError, UnsupportedFeatureError
+from lance_core.errors import CommitConflictError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
 from lance_core.schema import Schema
@@ -21,17 +20,6 @@ from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import read_transaction
 
 _MODES = {TransactionMessage.Update.REWRITE_COLUMNS: "rewrite_columns"}
-
-
-@dataclass
-class OtherOperation(LanceOperation.BaseOperation):
-    """An operation that callers cannot make, such as the reservation of fragment ids."""
-
-    kind: str
-    """Name of the operation's field in the transaction."""
-
-    def describe(self, transaction: TransactionMessage) -> None:
-        raise UnsupportedFeatureError("committing an operation of this kind", found=self.kind)
 
 
 def transaction_of(snapshot: Snapshot) -> Transaction | None:
@@ -43,10 +31,10 @@ def transaction_of(snapshot: Snapshot) -> Transaction | None:
 
 
 def from_message(message: TransactionMessage) -> Transaction:
-    """Return a transaction as callers hold it; operations that they cannot make are `OtherOperation`."""
+    """Return a transaction as callers hold it; operations that they cannot make are a `BaseOperation`."""
     kind = str(message.WhichOneof("operation"))
     read = _READERS.get(kind)
-    operation = read(getattr(message, kind)) if read else OtherOperation(kind)
+    operation = read(getattr(message, kind)) if read else LanceOperation.BaseOperation(kind)
     return Transaction(message.read_version, operation, message.uuid, dict(message.transaction_properties))
 
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.api.transactions import OtherOperation
 from lance_core.errors import UnsupportedFeatureError, VersionNotFoundError
 from lance_core.table.transaction import read_transaction
 
@@ -46,7 +45,7 @@ def test_operations_are_those_that_were_committed(path: str) -> None:
         kinds.add(type(transaction.operation).__name__)
         snapshot = dataset.checkout_version(version).snapshot
         committed = read_transaction(snapshot.storage, snapshot.manifest)
-        if isinstance(transaction.operation, OtherOperation):
+        if type(transaction.operation) is lance_core.LanceOperation.BaseOperation:
             assert committed.WhichOneof("operation") == transaction.operation.kind == "reserve_fragments"
             with pytest.raises(UnsupportedFeatureError, match="reserve_fragments"):
                 transaction.to_message()
@@ -66,7 +65,7 @@ def test_operations_are_those_that_were_committed(path: str) -> None:
         assert transaction.uuid == committed.uuid
         assert transaction.read_version == committed.read_version
     assert kinds >= {"Append", "Overwrite", "CreateIndex", "Delete", "Update", "Merge", "Project"}
-    assert kinds >= {"UpdateConfig", "Rewrite", "Restore", "OtherOperation"}
+    assert kinds >= {"UpdateConfig", "Rewrite", "Restore", "BaseOperation"}
     first = dataset.read_transaction(1)
     assert first is not None
     assert first.transaction_properties == {"__lance_commit_message": "first"}
