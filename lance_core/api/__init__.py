@@ -2,13 +2,14 @@
 
 A user of the reference writes `import lance_core as lance`: the package root offers the names that are listed
 here. For a module of the reference, such as `lance.fragment`, write `lance_core.api.fragment`; there are also
-`blob`, `commit`, `dataset`, `optimize`, `progress`, `udf`. (`lance_core.file` is not `lance.file` but the
-file format itself.) docs/pylance.md lists what is missing.
+`blob`, `commit`, `dataset`, `optimize`, `progress`, `schema`, `udf`. (`lance_core.file` is not `lance.file`
+but the file format itself.) docs/pylance.md lists what is missing.
 
     dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of row_changes,
                    column_changes, history, indexing and commit, which all inherit from opened.
     fragment       LanceFragment; fragment_metadata: the description of a fragment as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
+    schema         LanceSchema: a schema with the ids of its fields
     write          data files without a commit
     merge_insert, optimize, delta, tags_and_branches, udf, blob, progress
                    objects that methods of a dataset take or return

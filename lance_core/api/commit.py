@@ -13,13 +13,13 @@ from lance_core.errors import (
     InvalidInputError,
     UnsupportedFeatureError,
 )
-from lance_core.schema import Schema
 from lance_core.storage import storage_for
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.versions import latest_version
 
 if TYPE_CHECKING:
     from lance_core.api.operations import LanceOperation, Transaction
+    from lance_core.api.schema import LanceSchema
 
 __all__ = ["CommitConflictError", "Committing"]
 
@@ -28,9 +28,11 @@ class Committing(OpenedDataset):
     """The part of a dataset's interface that commits operations whose files exist already."""
 
     @property
-    def lance_schema(self) -> Schema:
+    def lance_schema(self) -> LanceSchema:
         """The schema with the ids of its fields, for operations."""
-        return self._snapshot.manifest.schema
+        from lance_core.api.schema import LanceSchema  # late: most processes only read
+
+        return LanceSchema(self._snapshot.manifest.schema)
 
     @classmethod
     def commit(

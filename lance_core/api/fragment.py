@@ -24,12 +24,12 @@ from lance_core.api.opened import OpenedDataset
 from lance_core.errors import InvalidInputError
 from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
 from lance_core.scan.take.keys import as_keys
-from lance_core.schema import Schema
 from lance_core.table.fragment import MAX_ROWS, Fragment
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
+    from lance_core.api.schema import LanceSchema
     from lance_core.api.write import write_fragments
     from lance_core.changes.columns.column_sources import ColumnSource
     from lance_core.write.dataset import Mode
@@ -152,7 +152,7 @@ class LanceFragment:
         columns: list[str] | None = None,
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
-    ) -> tuple[FragmentMetadata, Schema]:
+    ) -> tuple[FragmentMetadata, LanceSchema]:
         """Write new columns of this fragment, without a commit.
 
         The arguments are those of `LanceDataset.add_columns`. A stream has one row per live row of this
@@ -166,7 +166,7 @@ class LanceFragment:
 
     def merge(
         self, data_obj: Any, left_on: str, right_on: str | None = None, schema: pa.Schema | None = None
-    ) -> tuple[FragmentMetadata, Schema]:
+    ) -> tuple[FragmentMetadata, LanceSchema]:
         """Join columns of other rows to this fragment by key, without a commit.
 
         The arguments are those of `LanceDataset.merge`, the result is that of `merge_columns`.
@@ -213,11 +213,12 @@ class LanceFragment:
             return fragment, fields, bytes(BitMap(updated.matched_offsets).serialize())
         return fragment, fields
 
-    def _add(self, source: ColumnSource) -> tuple[FragmentMetadata, Schema]:
+    def _add(self, source: ColumnSource) -> tuple[FragmentMetadata, LanceSchema]:
+        from lance_core.api.schema import LanceSchema  # late: most processes only read
         from lance_core.changes.columns.add import write_fragment_columns
 
         message, schema = write_fragment_columns(self._dataset.snapshot, self._metadata, source)
-        return FragmentMetadata.from_message(message), schema
+        return FragmentMetadata.from_message(message), LanceSchema(schema)
 
     def count_rows(self, filter: Any = None) -> int:
         """Count live rows of this fragment; with a filter, those that match."""

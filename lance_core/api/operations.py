@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,10 +15,11 @@ import pyarrow as pa
 import pyroaring
 
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
+from lance_core.api.schema import LanceSchema
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
-from lance_core.schema import Schema, schema_from_arrow
+from lance_core.schema import Schema
 from lance_core.table import transaction as transactions
 from lance_core.table.bases import DatasetBasePath
 
@@ -93,15 +95,12 @@ class LanceOperation:
     class Overwrite(BaseOperation):
         """Replace all fragments and the schema, or create a dataset."""
 
-        new_schema: Schema | pa.Schema
+        new_schema: LanceSchema | pa.Schema
         fragments: Iterable[FragmentMetadata]
         initial_bases: list[DatasetBasePath] | None = None
 
         def describe(self, transaction: TransactionMessage) -> None:
-            schema = self.new_schema
-            if isinstance(schema, pa.Schema):
-                schema = schema_from_arrow(schema)
-            transactions.overwrite(transaction, _messages(self.fragments), schema)
+            transactions.overwrite(transaction, _messages(self.fragments), _with_ids(self.new_schema))
             bases = [_base(base) for base in self.initial_bases or ()]
             transaction.overwrite.initial_bases.extend(bases)
 
@@ -151,8 +150,17 @@ class LanceOperation:
         """Replace all fragments by the same fragments with added or rewritten columns."""
 
         fragments: Iterable[FragmentMetadata]
-        schema: Schema
+        schema: LanceSchema | pa.Schema
+        """An Arrow schema gets the field ids 0, 1, 2 ..., which may not be those of the fragments."""
         preserves_nullability: bool = False
+
+        def __post_init__(self) -> None:
+            if isinstance(self.schema, pa.Schema):
+                warnings.warn(
+                    "Merge with a pyarrow.Schema is deprecated: give a LanceSchema, which has field ids",
+                    DeprecationWarning,
+                    stacklevel=3,
+                )
 
         def describe(self, transaction: TransactionMessage) -> None:
             fragments, schema = _messages(self.fragments), _with_ids(self.schema)
@@ -163,7 +171,7 @@ class LanceOperation:
     class Project(BaseOperation):
         """Replace the schema by one with fewer columns, other names or another order."""
 
-        schema: Schema
+        schema: LanceSchema | pa.Schema
         preserves_nullability: bool = False
 
         def describe(self, transaction: TransactionMessage) -> None:
@@ -305,11 +313,15 @@ def _changes(given: LanceOperation.UpdateMap | None) -> TransactionMessage.Updat
     return None if given is None else transactions.update_map(given.updates, replace=given.replace)
 
 
-def _with_ids(schema: Schema) -> Schema:
-    """Return the schema, or refuse an Arrow schema: it lacks the ids of the fields."""
-    if not isinstance(schema, Schema):
-        raise InvalidInputError("schema", expected="one with field ids, such as lance_schema of a dataset")
-    return schema
+def _with_ids(schema: LanceSchema | pa.Schema) -> Schema:
+    """Return the schema with field ids. The fields of an Arrow schema are numbered, depth first."""
+    if isinstance(schema, pa.Schema):
+        schema = LanceSchema.from_pyarrow(schema)
+    if not isinstance(schema, LanceSchema):
+        raise InvalidInputError(
+            "schema", expected="a LanceSchema or a pyarrow.Schema", found=type(schema).__name__
+        )
+    return schema.schema
 
 
 def _base(base: DatasetBasePath) -> table_pb2.BasePath:

@@ -11,6 +11,7 @@ import pyroaring
 
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.api.operations import Index, LanceOperation, Transaction
+from lance_core.api.schema import LanceSchema
 from lance_core.errors import CommitConflictError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
@@ -49,7 +50,7 @@ def _overwrite(message: TransactionMessage.Overwrite) -> LanceOperation.Overwrit
         )
         for base in message.initial_bases
     ]
-    schema = Schema(message.schema, message.schema_metadata)
+    schema = LanceSchema(Schema(message.schema, message.schema_metadata))
     return LanceOperation.Overwrite(schema, _fragments(message.fragments), bases or None)
 
 
@@ -71,12 +72,12 @@ def _update(message: TransactionMessage.Update) -> LanceOperation.Update:
 
 
 def _merge(message: TransactionMessage.Merge) -> LanceOperation.Merge:
-    schema = Schema(message.schema, message.schema_metadata)
+    schema = LanceSchema(Schema(message.schema, message.schema_metadata))
     return LanceOperation.Merge(_fragments(message.fragments), schema, message.preserves_nullability)
 
 
 def _project(message: TransactionMessage.Project) -> LanceOperation.Project:
-    return LanceOperation.Project(Schema(message.schema, {}), message.preserves_nullability)
+    return LanceOperation.Project(LanceSchema(Schema(message.schema, {})), message.preserves_nullability)
 
 
 def _rewrite(message: TransactionMessage.Rewrite) -> LanceOperation.Rewrite:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_core.api.fragment_metadata import FragmentMetadata
 from lance_core.api.opened import OpenedDataset
 from lance_core.api.operations import LanceOperation, Transaction
+from lance_core.api.schema import LanceSchema
 from lance_core.errors import InvalidInputError
 from lance_core.file.writer_options import WriteOptions
 from lance_core.schema import Schema
@@ -86,7 +87,7 @@ def write_fragments(
         return fragments
     operation: LanceOperation.BaseOperation = LanceOperation.Append(fragments)
     if not is_append:
-        new_schema = Schema(message.overwrite.schema, message.overwrite.schema_metadata)
+        new_schema = LanceSchema(Schema(message.overwrite.schema, message.overwrite.schema_metadata))
         operation = LanceOperation.Overwrite(new_schema, fragments)
     return Transaction(message.read_version, operation, message.uuid)
 

@@ -2,8 +2,8 @@
 
 fields: a schema as a tree of fields. tree: builds it from the flat list of messages.
 logical_types, arrow_types: names of types <-> Arrow types. from_arrow: Arrow schemas -> Lance schemas.
-blobs: fields of blob columns. physical_columns: fields that own a column of a file.
-paths: dotted paths of columns.
+json_form: Arrow schemas as data for JSON. blobs: fields of blob columns.
+physical_columns: fields that own a column of a file. paths: dotted paths of columns.
 """
 
 from lance_core.schema.fields import Field, Schema

@@ -90,10 +90,11 @@ class Maker:
             if set(names) != {"a", "b"}:
                 dataset = _without(dataset, names)
             return dataset.lance_schema
+        from lance_core.api.schema import LanceSchema
         from lance_core.schema import Schema
 
-        kept = [field for field in self.dataset.lance_schema.messages if field.name in names]
-        return Schema(kept, {})
+        kept = [field for field in self.dataset.lance_schema.schema.messages if field.name in names]
+        return LanceSchema(Schema(kept, {}))
 
     def config(self, **maps: Any) -> Any:
         """Changes of settings: name of the map to its updates."""

@@ -14,6 +14,7 @@ import pytest
 import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.api.operations import LanceOperation
+from lance_core.api.schema import LanceSchema
 from lance_core.commit.commit import commit
 from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import (
@@ -234,9 +235,10 @@ def test_field_ids_that_are_never_used_again(path: Path) -> None:
     make = Maker(lance_core, path)
     schema = make.schema("a", "b")
     for number, expected in ((5, None), (6, 6)):
-        fields = [*schema.messages]
+        fields = [*schema.schema.messages]
         fields.append(type(fields[0])(name="c", id=number, parent_id=-1, logical_type="int64", nullable=True))
-        merge = LanceOperation.Merge([make.old(n) for n in range(3)], lance_core.schema.Schema(fields, {}))
+        wider = LanceSchema(lance_core.schema.Schema(fields, {}))
+        merge = LanceOperation.Merge([make.old(n) for n in range(3)], wider)
         if expected is None:
             with pytest.raises(InvalidInputError, match="used before"):
                 LanceDataset.commit(path, merge, read_version=1)
