@@ -6,7 +6,7 @@ here. For a module of the reference, such as `lance.fragment`, write `lance_core
 but the file format itself.) docs/pylance.md lists what is missing.
 
     dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of row_changes,
-                   column_changes, history, indexing and commit, which all inherit from opened.
+                   column_changes, blob_reads, history, indexing and commit, which all inherit from opened.
     fragment       LanceFragment; fragment_metadata: the description of a fragment as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
     schema         LanceSchema: a schema with the ids of its fields
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
 from lance_core.api.dataset import (
     Branch,
     Branches,
@@ -59,7 +60,6 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from lance_core.scan.read.blobs import BlobFile
 from lance_core.scan.scanner import cache_stats, set_cache_directory
 from lance_core.scan.session import Session
 from lance_core.table.bases import DatasetBasePath
@@ -92,7 +92,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BatchUDF",
+    "Blob",
+    "BlobArray",
+    "BlobColumn",
     "BlobFile",
+    "BlobType",
     "Branch",
     "Branches",
     "CacheUse",
@@ -146,6 +150,8 @@ __all__ = [
     "VersionNotFoundError",
     "__version__",
     "batch_udf",
+    "blob_array",
+    "blob_field",
     "cache_stats",
     "dataset",
     "set_cache_directory",

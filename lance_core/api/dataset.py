@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from lance_core.api.blob_reads import BlobReads
 from lance_core.api.column_changes import ColumnChanges
 from lance_core.api.commit import Committing
 from lance_core.api.fragment import LanceFragment
@@ -22,8 +23,7 @@ from lance_core.api.row_changes import DeleteResult, RowChanges, UpdateResult
 from lance_core.api.tags_and_branches import Branch, Branches, Tag, Tags
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, UnsupportedFeatureError
 from lance_core.hints import did_you_mean, near_names
-from lance_core.scan.read.blobs import BlobFile
-from lance_core.scan.scanner import LanceScanner, blob_files, row_taker, scan_options
+from lance_core.scan.scanner import LanceScanner, pandas_arguments, row_taker, scan_options
 from lance_core.scan.session import Session
 from lance_core.scan.take.keys import as_keys
 from lance_core.storage import scheme_of, storage_for
@@ -230,7 +230,7 @@ def write_dataset(
     return LanceDataset(path, storage_options=storage_options, snapshot=snapshot)
 
 
-class LanceDataset(RowChanges, ColumnChanges, History, Indexing, Committing):
+class LanceDataset(BlobReads, RowChanges, ColumnChanges, History, Indexing, Committing):
     """One version of a dataset."""
 
     def __len__(self) -> int:
@@ -377,8 +377,12 @@ class LanceDataset(RowChanges, ColumnChanges, History, Indexing, Committing):
         return self.scanner(*args, **arguments).to_batches()
 
     def to_pandas(self, *args: Any, **arguments: Any) -> pd.DataFrame:
-        """Return all rows as a pandas frame; arguments are those of `scanner`."""
-        return self.scanner(*args, **arguments).to_pandas()
+        """Return all rows as a pandas frame.
+
+        The arguments are those of `scanner` and of `LanceScanner.to_pandas`, which says how blobs are shown.
+        """
+        scan, others = pandas_arguments(arguments)
+        return self.scanner(*args, **scan).to_pandas(**others)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return all rows as a stream of Arrow's PyCapsule interface; see `LanceScanner`."""
@@ -433,21 +437,6 @@ class LanceDataset(RowChanges, ColumnChanges, History, Indexing, Committing):
             raise InvalidInputError("num_rows", expected=f"0 to {total}", found=num_rows)
         indices = random.sample(range(total), num_rows)
         return self.take(indices if randomize_order else sorted(indices), columns)
-
-    def take_blobs(
-        self, blob_column: str, ids: Any = None, addresses: Any = None, indices: Any = None
-    ) -> list[BlobFile | None]:
-        """Return the blobs of single rows as files that read on demand, None for a null.
-
-        Args:
-            blob_column: Name or dotted path of a blob column.
-            ids, addresses, indices: Row ids, row addresses or row offsets, in any order; one of the three.
-
-        Raises:
-            InvalidInputError: Not exactly one of the three is given, or the column holds no blobs.
-            LanceError: The errors of `take` and `_take_rows`.
-        """
-        return blob_files(self._snapshot, blob_column, ids=ids, addresses=addresses, indices=indices)
 
     def insert(self, data: Any, *, mode: Literal["append", "overwrite"] = "append", **arguments: Any) -> None:
         """Write a new version on top of this one and move to it; arguments are those of `write_dataset`."""

@@ -22,11 +22,12 @@ from lance_core.api.fragment_metadata import (
 from lance_core.api.late import import_late
 from lance_core.api.opened import OpenedDataset
 from lance_core.errors import InvalidInputError
-from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
+from lance_core.scan.scanner import LanceScanner, pandas_arguments, row_taker, scan_options
 from lance_core.scan.take.keys import as_keys
 from lance_core.table.fragment import MAX_ROWS, Fragment
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow.compute as pc
 
     from lance_core.api.schema import LanceSchema
@@ -241,6 +242,11 @@ class LanceFragment:
     ) -> Iterator[pa.RecordBatch]:
         """Return the rows of this fragment as batches; arguments are those of `scanner`."""
         return self.scanner(columns, **arguments).to_batches()
+
+    def to_pandas(self, columns: list[str] | dict[str, str] | None = None, **arguments: Any) -> pd.DataFrame:
+        """Return the rows of this fragment as a pandas frame; see `LanceDataset.to_pandas`."""
+        scan, others = pandas_arguments(arguments)
+        return self.scanner(columns, **scan).to_pandas(**others)
 
     def head(self, num_rows: int) -> pa.Table:
         """Return the first rows of this fragment."""

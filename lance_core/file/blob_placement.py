@@ -43,7 +43,7 @@ def place_blobs(
     if not with_uris and uri.null_count != len(uri):
         raise UnsupportedFeatureError("blobs outside the dataset", column=field.name)
     if not pc.xor(data.is_valid(), is_outside).equals(values.is_valid()):
-        raise InvalidInputError("blob with both data and URI, or neither", column=field.name)
+        raise InvalidInputError("a blob must have exactly one of data and URI", column=field.name)
     count = len(values)
     ends = (
         np.frombuffer(data.buffers()[1], "<i8", count + 1, 8 * data.offset) if count else np.zeros(1, "<i8")
@@ -94,7 +94,7 @@ def _read(
     value: Mapping[str, Any], arrow_type: pa.StructType, field: Field, open_uri: OpenUri
 ) -> pa.StructArray:
     if value["data"] is not None:
-        raise InvalidInputError("blob with both data and URI, or neither", column=field.name)
+        raise InvalidInputError("a blob must have exactly one of data and URI", column=field.name)
     with open_uri(value["uri"]) as file:
         position = value.get("position") or 0
         size = value.get("size") or max(0, file.size - position)

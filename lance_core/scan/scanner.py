@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lance_core.cache_use import CacheUse
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import UnsupportedFeatureError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import Projection, project
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
-from lance_core.scan.read.blobs import BlobFile
 from lance_core.scan.run.execute import count_matching, scan_batches, scan_projection, scan_table
 from lance_core.scan.run.stored_scan import scan_stored
 from lance_core.scan.session import default_session, session_of
-from lance_core.scan.take.blobs import take_blobs
-from lance_core.scan.take.keys import as_keys
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import Field, Schema
 from lance_core.schema.paths import check_names
@@ -147,9 +145,20 @@ class LanceScanner:
         """Return the rows as a stream of Arrow's PyCapsule interface: DuckDB, Polars and PyArrow read it."""
         return self.to_reader().__arrow_c_stream__(requested_schema)
 
-    def to_pandas(self, **kwargs: Any) -> pd.DataFrame:
-        """Return all rows as a pandas frame; `kwargs` go to `pyarrow.Table.to_pandas`."""
-        return self.to_table().to_pandas(**kwargs)
+    def to_pandas(self, *, blob_mode: str = "lazy", **kwargs: Any) -> pd.DataFrame:
+        """Return all rows as a pandas frame.
+
+        Args:
+            blob_mode: "lazy" gives blobs as `BlobFile`, which are read on demand, "bytes" as bytes, and
+                "descriptions" as descriptors. A scan with `blob_handling="all_binary"` has bytes anyway.
+            kwargs: Arguments of `pyarrow.Table.to_pandas`.
+
+        Raises:
+            InvalidInputError: `blob_mode` is none of the three.
+        """
+        from lance_core.scan.pandas_frame import pandas_frame  # late: it is rarely needed
+
+        return pandas_frame(self._snapshot, self._options, blob_mode, **kwargs)
 
     def head(self, num_rows: int) -> pa.Table:
         """Return the first `num_rows` rows of the scan."""
@@ -243,6 +252,13 @@ def scan_options(
     )
 
 
+def pandas_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split arguments into those of `scan_options` and those of `LanceScanner.to_pandas`."""
+    names = {*signature(scan_options).parameters, *_HINTS, *_UNSUPPORTED}
+    scan = {name: value for name, value in arguments.items() if name in names}
+    return scan, {name: value for name, value in arguments.items() if name not in names}
+
+
 def _integer(name: str, value: Any) -> Any:
     """Return an integer argument of any integer type as an int; None if it was left out."""
     try:
@@ -273,22 +289,6 @@ def stored_batches(
     session = session_of(snapshot)
     files = session.files.verified() if verify_checksums else session.files
     return scan_stored(snapshot, fragment_ids, fields, session.budget, files, batch_rows=batch_rows)
-
-
-def blob_files(
-    snapshot: Snapshot, column: str, *, ids: Any, addresses: Any, indices: Any
-) -> list[BlobFile | None]:
-    """Return the blobs of single rows; see `LanceDataset.take_blobs`."""
-    given = {
-        name: as_keys(values, name)
-        for name, values in (("ids", ids), ("addresses", addresses), ("indices", indices))
-        if values is not None
-    }
-    if len(given) != 1:
-        raise InvalidInputError(f"give one of ids, addresses and indices, not {sorted(given) or 'none'}")
-    ((name, keys),) = given.items()
-    take = {"ids": RowTaker.by_row_id, "addresses": RowTaker.by_address, "indices": RowTaker.by_offset}[name]
-    return take_blobs(snapshot, session_of(snapshot).files, column, lambda taker: take(taker, keys))
 
 
 def _column_names(columns: list[str] | dict[str, str] | None) -> tuple[str, ...] | None:

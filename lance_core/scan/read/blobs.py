@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from lance_core.statistics.file_checksums import FileChecksums
 
 
+DEFAULT_BLOB_BUFFER_SIZE = 512 << 10
+"""Bytes that short reads of a `BlobFile` read at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
     """Location of the bytes of a value."""
@@ -36,6 +40,20 @@ class BlobPlace:
     file: ReadableFile
     position: int
     size: int
+
+    def part(self, offset: int, length: int) -> BlobPlace:
+        """Return the location of the bytes `[offset, offset + length)` of the value.
+
+        Raises:
+            InvalidInputError: the range leaves the value.
+        """
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise InvalidInputError(
+                "range leaves the blob",
+                expected=f"within {self.size} bytes",
+                found=f"[{offset}, {offset + length})",
+            )
+        return BlobPlace(self.file, self.position + offset, length)
 
 
 class BlobSource:
@@ -77,17 +95,7 @@ class BlobSource:
             CorruptFileError: a descriptor points outside its file.
             UnsupportedFeatureError: a kind of blob is unknown, or a blob is outside and may not be read.
         """
-        places = self.locate(descriptors)
-        by_file: dict[ReadableFile, list[tuple[int, BlobPlace]]] = {}
-        for row, place in enumerate(places):
-            if place is not None:
-                by_file.setdefault(place.file, []).append((row, place))
-        values: list[pa.Buffer | None] = [None] * len(places)
-        for file, wanted in by_file.items():
-            read = file.read_ranges([(place.position, place.size) for _, place in wanted])
-            for (row, _), value in zip(wanted, read, strict=True):
-                values[row] = value
-        return _large_binary(values)
+        return _large_binary(read_places(self.locate(descriptors)))
 
     def locate(self, descriptors: pa.StructArray) -> list[BlobPlace | None]:
         """Return the place of each value, None for nulls; errors are those of `read`."""
@@ -145,6 +153,24 @@ class BlobSource:
                 file = self._snapshot.open_base(base, self._snapshot.storage).open_file(name)
             self._other_files[directory, name] = file
         return self._other_files[directory, name]
+
+
+def read_places(places: Sequence[BlobPlace | None]) -> list[pa.Buffer | None]:
+    """Return the bytes at each place, None for None. Neighbouring ranges of a file are read together.
+
+    Raises:
+        StorageError: a file cannot be read.
+    """
+    by_file: dict[ReadableFile, list[tuple[int, BlobPlace]]] = {}
+    for row, place in enumerate(places):
+        if place is not None:
+            by_file.setdefault(place.file, []).append((row, place))
+    values: list[pa.Buffer | None] = [None] * len(places)
+    for file, wanted in by_file.items():
+        read = file.read_ranges([(place.position, place.size) for _, place in wanted])
+        for (row, _), value in zip(wanted, read, strict=True):
+            values[row] = value
+    return values
 
 
 def described_bytes(field: Field, array: pa.Array) -> int:
@@ -214,12 +240,16 @@ def _large_binary(values: Sequence[pa.Buffer | None]) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(values), [validity, pa.py_buffer(offsets), data])
 
 
-class BlobFile(io.RawIOBase):
+class BlobFile(io.BufferedIOBase):
     """One blob as a file that is read on demand; positions count from the start of the blob."""
 
-    def __init__(self, place: BlobPlace) -> None:
+    def __init__(self, place: BlobPlace, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE) -> None:
+        """Open the blob at a place. Short reads read `buffer_size` bytes ahead."""
         self._place = place
         self._position = 0
+        self._buffer_size = buffer_size
+        self._ahead = memoryview(b"")
+        self._ahead_from = 0
 
     def readable(self) -> bool:
         return True
@@ -232,9 +262,11 @@ class BlobFile(io.RawIOBase):
         return self._place.size
 
     def tell(self) -> int:
+        self._check_open()
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._check_open()
         starts = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size()}
         if whence not in starts:
             raise ValueError(f"invalid whence ({whence}, should be 0, 1 or 2)")
@@ -243,14 +275,26 @@ class BlobFile(io.RawIOBase):
         self._position = starts[whence] + offset
         return self._position
 
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        data = self._read_on(len(view))
-        view[: len(data)] = data
-        return len(data)
+    def read(self, size: int | None = -1) -> bytes:
+        """Return the next `size` bytes, or all that are left; fewer at the end of the blob."""
+        return bytes(self._next(self.size() if size is None or size < 0 else size))
+
+    def read1(self, size: int = -1) -> bytes:
+        """Return at most `size` of the next bytes, from one read of the storage."""
+        return bytes(self._next(io.DEFAULT_BUFFER_SIZE if size < 0 else size))
 
     def readall(self) -> bytes:
-        return self._read_on(self.size())
+        """Return all bytes from the position to the end."""
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a writable buffer with the next bytes. Return their number, which is less at the end."""
+        view = memoryview(buffer).cast("B")
+        if view.readonly:
+            raise TypeError(f"readinto() needs a writable buffer, got {type(buffer).__name__}")
+        data = self._next(len(view))
+        view[: len(data)] = data
+        return len(data)
 
     def read_range(self, offset: int, length: int) -> bytes:
         """Return the bytes `[offset, offset + length)`; the position stays.
@@ -258,25 +302,31 @@ class BlobFile(io.RawIOBase):
         Raises:
             InvalidInputError: the range leaves the blob.
         """
-        if self.closed:
-            raise ValueError("read of closed file")
-        if offset < 0 or length < 0 or offset + length > self.size():
-            raise InvalidInputError(
-                "range leaves the blob",
-                expected=f"within {self.size()} bytes",
-                found=f"[{offset}, {offset + length})",
-            )
-        return bytes(memoryview(self._place.file.read(self._place.position + offset, length)))
+        return self.read_ranges([(offset, length)])[0]
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Return the bytes of several (offset, length) ranges; errors are those of `read_range`."""
-        return [self.read_range(offset, length) for offset, length in ranges]
+        self._check_open()
+        read = read_places([self._place.part(offset, length) for offset, length in ranges])
+        return [bytes(memoryview(part)) for part in read if part is not None]
 
     def __repr__(self) -> str:
         return f"<BlobFile size={self.size()}>"
 
-    def _read_on(self, most_bytes: int) -> bytes:
-        start = min(self._position, self.size())
-        data = self.read_range(start, min(most_bytes, self.size() - start))
-        self._position += len(data)
-        return data
+    def _next(self, length: int) -> memoryview:
+        """Return the next bytes, at most `length`, and move the position behind them."""
+        self._check_open()
+        length = max(0, min(length, self.size() - self._position))
+        start, data = self._position - self._ahead_from, self._ahead
+        if length and (start < 0 or start + length > len(data)):
+            read = min(max(length, self._buffer_size), self.size() - self._position)
+            data = memoryview(self._place.file.read(self._place.position + self._position, read)).cast("B")
+            start = 0
+            if read > length:
+                self._ahead, self._ahead_from = data, self._position
+        self._position += length
+        return data[start : start + length]
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("blob file is closed")

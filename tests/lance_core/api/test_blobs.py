@@ -245,7 +245,7 @@ def test_what_is_no_blob_is_refused_by_name(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=column):
             dataset.take_blobs(column, indices=[0])
     for keys in ({}, {"indices": [0], "ids": [0]}):
-        with pytest.raises(InvalidInputError, match="one of ids, addresses and indices"):
+        with pytest.raises(InvalidInputError, match="Exactly one of ids, indices, or addresses"):
             dataset.take_blobs("image", **keys)
 
 
