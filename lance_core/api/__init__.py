@@ -39,6 +39,7 @@ from lance_core.api.fragment import (
     DataFile,
     DeletionFile,
     FragmentMetadata,
+    FragmentSession,
     LanceFragment,
     RowDatasetVersionMeta,
     RowIdMeta,
@@ -79,6 +80,11 @@ if TYPE_CHECKING:
         LostCoverage,
         RewriteResult,
     )
+    from lance_core.api.progress import (
+        FileSystemFragmentWriteProgress,
+        FragmentWriteProgress,
+        NoopFragmentWriteProgress,
+    )
     from lance_core.api.udf import BatchUDF, batch_udf
     from lance_core.api.write import write_fragments
     from lance_core.maintenance.cleanup import (
@@ -88,7 +94,6 @@ if TYPE_CHECKING:
         CleanupStats,
     )
     from lance_core.version import __version__
-    from lance_core.write.fragments import FragmentWriteProgress
 
 __all__ = [
     "BatchUDF",
@@ -120,7 +125,9 @@ __all__ = [
     "DatasetOptimizer",
     "DeleteResult",
     "DeletionFile",
+    "FileSystemFragmentWriteProgress",
     "FragmentMetadata",
+    "FragmentSession",
     "FragmentWriteProgress",
     "Index",
     "IndexDescription",
@@ -134,6 +141,7 @@ __all__ = [
     "LanceScanner",
     "LostCoverage",
     "MergeInsertBuilder",
+    "NoopFragmentWriteProgress",
     "RefConflictError",
     "RefNotFoundError",
     "RewriteResult",
@@ -172,11 +180,13 @@ _LATE = {
     "CompactionTask": "lance_core.api.optimize",
     "DatasetDelta": "lance_core.api.delta",
     "DatasetOptimizer": "lance_core.api.optimize",
-    "FragmentWriteProgress": "lance_core.write.fragments",
+    "FileSystemFragmentWriteProgress": "lance_core.api.progress",
+    "FragmentWriteProgress": "lance_core.api.progress",
     "Index": "lance_core.api.operations",
     "LanceOperation": "lance_core.api.operations",
     "LostCoverage": "lance_core.api.optimize",
     "MergeInsertBuilder": "lance_core.api.merge_insert",
+    "NoopFragmentWriteProgress": "lance_core.api.progress",
     "RewriteResult": "lance_core.api.optimize",
     "Transaction": "lance_core.api.operations",
     "__version__": "lance_core.version",

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from lance_core.api.merge_insert import MergeInsertBuilder
     from lance_core.api.operations import Index, LanceOperation, Transaction
     from lance_core.api.optimize import DatasetOptimizer
+    from lance_core.api.progress import FragmentWriteProgress
     from lance_core.write.dataset import Mode
-    from lance_core.write.fragments import FragmentWriteProgress
 
 __all__ = [
     "Branch",
@@ -197,6 +197,7 @@ def write_dataset(
         StorageError: The storage failed; nothing was written.
     """
     # Late: most processes only read.
+    from lance_core.api.progress import observer_of
     from lance_core.api.write import cleanup_settings, data_file_options, file_limits
     from lance_core.write.dataset import write_data
     from lance_core.write.dataset_options import DatasetWriteOptions, file_version
@@ -214,7 +215,7 @@ def write_dataset(
             blob_pack_file_size_threshold=blob_pack_file_size_threshold,
             storage_options=storage_options,
         ),
-        progress=progress,
+        progress=observer_of(progress),
         commit_message=commit_message,
         transaction_properties=transaction_properties or {},
         transaction_id=transaction_id,

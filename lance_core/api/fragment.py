@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,11 @@ from lance_core.api.fragment_metadata import (
     RowDatasetVersionMeta,
     RowIdMeta,
 )
+from lance_core.api.fragment_session import FragmentSession
 from lance_core.api.late import import_late
 from lance_core.api.opened import OpenedDataset
 from lance_core.errors import InvalidInputError
+from lance_core.scan.plan.projection import ROW_ADDRESS
 from lance_core.scan.scanner import LanceScanner, pandas_arguments, row_taker, scan_options
 from lance_core.scan.take.keys import as_keys
 from lance_core.table.fragment import MAX_ROWS, Fragment
@@ -30,17 +32,18 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.compute as pc
 
+    from lance_core.api.progress import FragmentWriteProgress
     from lance_core.api.schema import LanceSchema
     from lance_core.api.write import write_fragments
     from lance_core.changes.columns.column_sources import ColumnSource
     from lance_core.write.dataset import Mode
-    from lance_core.write.fragments import FragmentWriteProgress
 
 
 __all__ = [
     "DataFile",
     "DeletionFile",
     "FragmentMetadata",
+    "FragmentSession",
     "LanceFragment",
     "RowDatasetVersionMeta",
     "RowIdMeta",
@@ -82,7 +85,9 @@ class LanceFragment:
             InvalidInputError: There are no rows.
             LanceError: The errors of `write_fragments`.
         """
-        from lance_core.api.write import write_fragments  # late: most processes only read
+        # Late: most processes only read.
+        from lance_core.api.progress import with_fragment_id
+        from lance_core.api.write import write_fragments
 
         written = write_fragments(
             data,
@@ -92,7 +97,7 @@ class LanceFragment:
             max_rows_per_file=MAX_ROWS - 1,
             max_bytes_per_file=sys.maxsize,
             max_rows_per_group=max_rows_per_group,
-            progress=progress,
+            progress=with_fragment_id(progress, fragment_id),
             data_storage_version=data_storage_version,
             storage_options=storage_options,
             sync=sync,
@@ -254,8 +259,28 @@ class LanceFragment:
 
     def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
         """Return the rows at row offsets in this fragment; see `LanceDataset.take`."""
-        taker = row_taker(self._dataset.snapshot, columns)
-        return pa.Table.from_batches([taker.by_offset(as_keys(indices, "indices"), [self._metadata])])
+        return self.open_session(columns).take(indices)
+
+    def open_session(
+        self, columns: list[str] | dict[str, str] | None = None, with_row_address: bool | None = None
+    ) -> FragmentSession:
+        """Return an object that takes rows of the same columns many times.
+
+        The data files are opened at the first take, and stay open.
+
+        Args:
+            columns: Columns, or SQL expressions by name; all columns if left out.
+            with_row_address: Add the column `_rowaddr`.
+
+        Raises:
+            InvalidInputError: There is no such column, or an expression is not valid.
+        """
+        if with_row_address and isinstance(columns, dict):
+            columns = {**columns, ROW_ADDRESS: ROW_ADDRESS}
+        elif with_row_address:
+            names = self._dataset.schema.names if columns is None else columns
+            columns = [name for name in names if name != ROW_ADDRESS] + [ROW_ADDRESS]
+        return FragmentSession(row_taker(self._dataset.snapshot, columns), self._metadata)
 
     def delete(self, predicate: str | pc.Expression) -> FragmentMetadata | None:
         """Write a deletion file for the rows that meet a condition, without a commit.
@@ -273,4 +298,30 @@ class LanceFragment:
         from lance_core.changes.rows.delete import delete_from_fragment  # late: most processes only read
 
         left = delete_from_fragment(self._dataset.snapshot, self._metadata, predicate)
-        return None if left is None else FragmentMetadata.from_message(left.message)
+        return _described(left)
+
+    def delete_rows(self, offsets: Any) -> FragmentMetadata | None:
+        """Write a deletion file for rows of this fragment, without a commit.
+
+        Args:
+            offsets: Physical offsets in this fragment, 0 or more, deleted rows counted too. They may be
+                repeated, in any order, and may name rows that are deleted already.
+
+        Returns:
+            As for `delete`. Without offsets, the fragment as it is.
+
+        Raises:
+            InvalidInputError: An offset is not below `physical_rows`.
+            TypeError: The offsets are no integers.
+            LanceError: Something cannot be read or written.
+        """
+        from lance_core.changes.rows.delete import delete_offsets  # late: most processes only read
+
+        if isinstance(offsets, Iterator | Set):
+            offsets = list(offsets)
+        keys = as_keys(offsets, "offsets")
+        return _described(delete_offsets(self._dataset.snapshot, self._metadata, keys))
+
+
+def _described(fragment: Fragment | None) -> FragmentMetadata | None:
+    return None if fragment is None else FragmentMetadata.from_message(fragment.message)

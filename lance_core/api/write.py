@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_core.api.fragment_metadata import FragmentMetadata
 from lance_core.api.opened import OpenedDataset
 from lance_core.api.operations import LanceOperation, Transaction
+from lance_core.api.progress import FragmentWriteProgress, observer_of
 from lance_core.api.schema import LanceSchema
 from lance_core.errors import InvalidInputError
 from lance_core.file.writer_options import WriteOptions
@@ -20,7 +21,7 @@ from lance_core.storage import ReadableFile, storage_for
 from lance_core.write.batch_sources import batches_of
 from lance_core.write.dataset import DatasetWriter, Mode
 from lance_core.write.dataset_options import DatasetWriteOptions, file_version
-from lance_core.write.fragments import FileLimits, FragmentWriteProgress
+from lance_core.write.fragments import FileLimits
 
 
 def write_fragments(
@@ -65,7 +66,7 @@ def write_fragments(
         enable_stable_row_ids=enable_stable_row_ids,
         limits=file_limits(max_rows_per_file, max_bytes_per_file),
         files=data_file_options(max_page_bytes, max_rows_per_group),
-        progress=progress,
+        progress=observer_of(progress),
         transaction_id=transaction_id,
         sync=sync,
     )

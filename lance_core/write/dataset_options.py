@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.file.writer_options import WriteOptions
-from lance_core.write.fragments import FileLimits, FragmentWriteProgress
+from lance_core.write.fragments import FileLimits, FragmentObserver
 
 STABLE = FileVersion.V2_2
 """File version of new tables, which the current release of the reference calls stable."""
@@ -24,7 +24,7 @@ class DatasetWriteOptions:
     enable_stable_row_ids: bool = False
     limits: FileLimits = field(default_factory=FileLimits)
     files: WriteOptions = field(default_factory=WriteOptions)
-    progress: FragmentWriteProgress | None = None
+    progress: FragmentObserver | None = None
     commit_message: str | None = None
     transaction_properties: Mapping[str, str] = field(default_factory=dict)
     transaction_id: str | None = None

@@ -18,7 +18,7 @@ from lance_core.proto import table_pb2
 from lance_core.schema import Schema
 from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import Storage
-from lance_core.table.fragment import MAX_ROWS, Fragment
+from lance_core.table.fragment import MAX_ROWS
 from lance_core.write.batch_sources import slices
 
 DIRECTORY = "data"
@@ -39,13 +39,13 @@ class FileLimits:
             raise InvalidInputError("max_bytes_per_file", expected="0 or more", found=self.max_bytes)
 
 
-class FragmentWriteProgress(Protocol):
+class FragmentObserver(Protocol):
     """Observer that is told when a fragment is begun and completed. The fragment's id is still 0."""
 
-    def begin(self, fragment: Fragment) -> None:
-        """Handle the start of a data file. The fragment has no rows yet."""
+    def begin(self, fragment: table_pb2.DataFragment) -> None:
+        """Handle the start of a data file. The fragment has no rows yet, its file no fields."""
 
-    def complete(self, fragment: Fragment) -> None:
+    def complete(self, fragment: table_pb2.DataFragment) -> None:
         """Handle the end of a data file, which is not visible before the commit."""
 
 
@@ -60,7 +60,7 @@ class FragmentWriter:
         *,
         limits: FileLimits | None = None,
         options: WriteOptions | None = None,
-        progress: FragmentWriteProgress | None = None,
+        progress: FragmentObserver | None = None,
         sync: bool = True,
         dictionaries: Dictionaries | None = None,
     ) -> None:
@@ -143,7 +143,9 @@ class FragmentWriter:
             file.abort()
             raise
         if self._progress is not None:
-            self._progress.begin(_view(table_pb2.DataFragment()))
+            major, minor = self._version.in_manifest
+            begun = table_pb2.DataFile(path=self._path, file_major_version=major, file_minor_version=minor)
+            self._progress.begin(table_pb2.DataFragment(files=[begun]))
         return self._file
 
     def _end(self, file: DataFileWriter) -> None:
@@ -154,11 +156,7 @@ class FragmentWriter:
         self._complete.append(fragment)
         self._complete_bytes += written.num_bytes
         if self._progress is not None:
-            self._progress.complete(_view(fragment))
-
-
-def _view(fragment: table_pb2.DataFragment) -> Fragment:
-    return Fragment(fragment, "new fragment", None, {})
+            self._progress.complete(fragment)
 
 
 def describe_file(name: str, written: WrittenFile) -> table_pb2.DataFile:

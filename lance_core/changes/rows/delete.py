@@ -1,15 +1,19 @@
-"""Deletion of the rows that meet a condition."""
+"""Deletion of the rows that meet a condition, or that stand at given offsets."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
+import numpy as np
 import pyarrow.compute as pc
 
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.changes.rows.removal import ChosenRows, Removal, passing_addresses, remove_rows
 from lance_core.changes.rows.row_change import RowChange, commit_row_change, make_row_change
+from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.bind import bind_filter
+from lance_core.scan.take.keys import Keys
 from lance_core.table import transaction as transactions
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -73,13 +77,49 @@ def delete_from_fragment(
     Raises:
         LanceError: The errors of `delete`.
     """
+
+    def remove(current: Snapshot, change: RowChange) -> Removal:
+        return _remove(current, predicate, change, (fragment.id,), sync=sync)
+
+    return _remove_from_fragment(snapshot, fragment, remove)
+
+
+def delete_offsets(
+    snapshot: Snapshot, fragment: Fragment, offsets: Keys, *, sync: bool = True
+) -> Fragment | None:
+    """Write a deletion file for the rows at physical offsets of one fragment, without a commit.
+
+    Offsets may be repeated, in any order, and may name rows that are deleted already.
+
+    Returns:
+        The fragment with the deletion file, None if no row is left.
+
+    Raises:
+        InvalidInputError: An offset is not below `physical_rows` of the fragment.
+        LanceError: A deletion file cannot be read or written.
+    """
+    chosen = np.unique(offsets)
+    if not len(chosen):
+        return fragment
+    if chosen[-1] >= fragment.physical_rows:
+        raise InvalidInputError(
+            f"row offset is out of range for fragment {fragment.id}",
+            expected=f"below {fragment.physical_rows}",
+            found=chosen[-1],
+        )
+
+    def remove(current: Snapshot, change: RowChange) -> Removal:
+        return remove_rows(current, {fragment.id: chosen.astype(np.uint32)}, change, sync=sync)
+
+    return _remove_from_fragment(snapshot, fragment, remove)
+
+
+def _remove_from_fragment(
+    snapshot: Snapshot, fragment: Fragment, remove: Callable[[Snapshot, RowChange], Removal]
+) -> Fragment | None:
+    """Return the fragment after `remove`, None if no row is left."""
     removals: list[Removal] = []
-    make_row_change(
-        snapshot,
-        lambda current, change: removals.append(
-            _remove(current, predicate, change, (fragment.id,), sync=sync)
-        ),
-    )
+    make_row_change(snapshot, lambda current, change: removals.append(remove(current, change)))
     (removal,) = removals
     if removal.removed_ids:
         return None

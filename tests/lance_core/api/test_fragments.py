@@ -1,0 +1,96 @@
+"""Methods of fragments with the names of the reference: takes of a session, deletion by offset."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core import LanceDataset, LanceOperation
+from lance_core.errors import InvalidInputError
+
+LIBRARIES = {"ours": lance_core, "theirs": lance}
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    """Two fragments of five rows; of the second one a row is deleted."""
+    table = pa.table({"a": range(10), "s": [{"x": n, "y": str(n)} for n in range(10)]})
+    path = str(tmp_path / "table")
+    lance.write_dataset(table, path, max_rows_per_file=5).delete("a = 6")
+    return path
+
+
+@pytest.mark.parametrize("with_row_address", [None, False, True])
+@pytest.mark.parametrize("columns", [None, ["a"], ["s.x", "a"]])
+def test_a_session_takes_what_the_reference_takes(
+    columns: list[str] | None, with_row_address: bool | None, uri: str
+) -> None:
+    taken = []
+    for library in LIBRARIES.values():
+        session = library.dataset(uri).get_fragment(1).open_session(columns, with_row_address)
+        taken.append([session.take(indices) for indices in ([0, 1, 3], [], pa.array([2]), range(2))])
+    assert taken[0] == taken[1]
+
+
+def test_a_session_takes_computed_columns_with_their_addresses(uri: str) -> None:
+    session = lance_core.dataset(uri).get_fragment(1).open_session({"b": "a * 2"}, with_row_address=True)
+    assert session.take([1]).to_pylist() == [{"b": 14, "_rowaddr": (1 << 32) + 2}]
+
+
+def test_a_session_refuses_offsets_of_no_row(uri: str) -> None:
+    session = lance_core.dataset(uri).get_fragment(1).open_session(["a"])
+    with pytest.raises(InvalidInputError, match="4"):
+        session.take([4])  # physical rows are five, live rows four
+
+
+@pytest.mark.parametrize(
+    "offsets", [[0], [4, 0, 4], [1, 2], range(3), np.array([2]), pa.array([3], pa.uint32())], ids=str
+)
+def test_deleted_offsets_are_those_of_the_reference(offsets: Any, uri: str, tmp_path: Path) -> None:
+    left = {}
+    for name, library in LIBRARIES.items():
+        path = shutil.copytree(uri, tmp_path / name)
+        fragment = library.dataset(path).get_fragment(1).delete_rows(offsets)
+        operation = library.LanceOperation.Delete([fragment], [], "offsets")
+        made = library.LanceDataset.commit(path, operation, read_version=2)
+        left[name] = lance.dataset(made.uri).to_table()
+        assert fragment.num_deletions == 10 - len(left[name])
+        lance.dataset(path).validate()
+        lance_core.dataset(path).validate()
+    assert left["ours"] == left["theirs"]
+
+
+def test_deletion_of_the_last_live_rows_leaves_no_fragment(uri: str) -> None:
+    fragment = lance_core.dataset(uri).get_fragment(1)
+    assert fragment.delete_rows({0, 2, 3, 4}) is None
+    assert fragment.delete_rows(iter(range(5))) is None
+
+
+def test_deletion_without_offsets_writes_nothing(uri: str) -> None:
+    fragment = lance_core.dataset(uri).get_fragment(1)
+    before = list(Path(uri, "_deletions").iterdir())
+    assert fragment.delete_rows([]) == fragment.metadata
+    assert list(Path(uri, "_deletions").iterdir()) == before
+
+
+@pytest.mark.parametrize(("offsets", "word"), [([5], "found 5"), ([0, 1 << 40], "below 5"), ([-1], "-1")])
+def test_deletion_refuses_offsets_outside_of_the_fragment(offsets: list[int], word: str, uri: str) -> None:
+    with pytest.raises(InvalidInputError, match=word):
+        lance_core.dataset(uri).get_fragment(1).delete_rows(offsets)
+    assert len(list(Path(uri, "_deletions").iterdir())) == 1
+
+
+def test_deleted_rows_of_two_writers_are_both_gone(uri: str) -> None:
+    dataset = lance_core.dataset(uri)
+    fragment = dataset.get_fragment(0).delete_rows([0])
+    dataset.delete("a = 9")
+    operation = LanceOperation.Delete([fragment], [], "offsets")
+    made = LanceDataset.commit(uri, operation, read_version=2)
+    assert made.to_table(columns=["a"])["a"].to_pylist() == [1, 2, 3, 4, 5, 7, 8]
