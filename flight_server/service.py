@@ -18,7 +18,7 @@ from flight_server.limits.admission import Admission
 from flight_server.limits.allocator import Allocator
 from flight_server.reading.datasets import Datasets
 from flight_server.reading.reads import Reads
-from flight_server.reading.tickets import Tickets
+from flight_server.reading.ticket_lifetime import Tickets
 from flight_server.settings import Settings
 from flight_server.writing.changes import Changes
 from flight_server.writing.references import References

@@ -64,7 +64,7 @@ class LanceFlightDataSource(DataSource):
         return BatchWriter(Options.parse(self.options), schema, overwrite)
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802
-        """Return a reader of versions, for batches of the columns that `schema` names."""
+        """Return a reader that follows the versions of a dataset, with the columns of `schema`."""
         return StreamReader(dict(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802

@@ -14,9 +14,11 @@ _WHOLE = (spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 
 
 def check_requested(found: spark.StructType, asked: spark.StructType, path: str = "") -> None:
-    """Refuse columns of `asked` whose type the column of the same name in `found` cannot become without loss.
+    """Refuse requested types whose values cannot be checked when they are read, such as a number for text.
 
-    Structs may be requested without some of their children. Missing columns are not checked here.
+    Any type of whole numbers or decimals may be requested for any other one: a value that does not fit is an
+    error when it is read. Structs may be requested without some of their children. Missing columns are not
+    checked here.
 
     Raises:
         InvalidInputError: there is such a column. The message names the column and both types.

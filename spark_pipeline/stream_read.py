@@ -99,8 +99,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, given: Mapping[str, str], schema: StructType) -> None:
         """Prepare to read the columns that `schema` names, with the options in `given`.
 
-        The first method that needs the options checks them. Spark 4.3 would replace an error of the
-        constructor by its own error, when it stops a reader that does not exist.
+        The options are not checked here, but by the first method that needs them. If a constructor raises,
+        Spark 4.3 still stops the reader, and reports the failure of that instead of the error.
         """
         self._given = given
         self._schema = schema
@@ -156,7 +156,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._last = self._latest().version
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return the end of the next batch. The rows of the first version are a batch of their own."""
+        """Return the end of the next batch, at most `limit` versions after `start`.
+
+        The rows of the version at which the stream began are a batch of their own. With the trigger
+        `availableNow`, the end is at most the version that was the latest at the start.
+
+        Raises:
+            DatasetNotFoundError, VersionNotFoundError: the dataset or a version after `start` was removed.
+        """
         begin = Position(**start)
         if begin.snapshot:
             return asdict(replace(begin, snapshot=False))

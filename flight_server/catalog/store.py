@@ -123,9 +123,12 @@ class StoreCatalog(Catalog):
         """Do nothing: a store has no directories without files."""
 
     def hide(self, name: str) -> str:
-        """Remove the versions of a dataset, one after the other; see `lance_core.maintenance.drop`.
+        """Remove the tags, branches and versions of a dataset; see `lance_core.maintenance.drop`.
+
+        The other files stay. Returns the path of the dataset, for `delete`.
 
         Raises:
+            DatasetNotFoundError: there is no such dataset; errors of `locate`.
             StorageError: the store failed. The dataset is still there, without some of its tags, branches and
                 older versions; or it is gone, and files stay that no version refers to.
         """

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from flight_server.cli.options import Arguments, resolve, with_settings
 from flight_server.cli.rendering import print_table
+from flight_server.cli.server_options import Arguments, resolve, with_settings
 from flight_server.cli.values import readable_bytes
 from flight_server.settings import Settings, given_settings, parse_bytes
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from flight_server.cli.options import Arguments, resolve, with_settings
+from flight_server.cli.server_options import Arguments, resolve, with_settings
 from flight_server.process import run_server
 
 

@@ -28,7 +28,7 @@ def list_(target: TargetName, as_json: AsJsonLines = False) -> None:
 
 @tag.command()
 def create(target: TargetName, name: TagName, at: At = None, as_json: AsJson = False) -> None:
-    """Name a version. The version is not cleaned up while the tag is there."""
+    """Name a version. It is an error if the tag exists. The version is kept while it has a tag."""
     version = open_target(target, at).create_tag(name)
     print_answer({"tag": name, "version": version}, f"tag {name} names version {version}", as_json=as_json)
 

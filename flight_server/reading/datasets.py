@@ -89,8 +89,10 @@ class Datasets:
         self._root = root
 
     def summaries(self, pattern: str) -> Iterator[DatasetSummary]:
-        """Yield the datasets whose names match the glob `pattern` (empty: all), each from its manifest
-        alone.
+        """Yield the datasets whose names match the glob `pattern`, each from its manifest alone.
+
+        An empty pattern matches all names; `*` also matches `/`. A dataset that cannot be read has only its
+        name and an `error`.
         """
         names = (name for name in self._catalog.names() if not pattern or fnmatchcase(name, pattern))
         return map_ahead(self._summary, names, self._catalog.is_remote)

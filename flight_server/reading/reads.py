@@ -12,7 +12,7 @@ from flight_server.reading.differences import difference_commands
 from flight_server.reading.endpoints import split_scans
 from flight_server.reading.lookups import Lookup
 from flight_server.reading.scan_options import plan_of, scan_options
-from flight_server.reading.tickets import Tickets
+from flight_server.reading.ticket_lifetime import Tickets
 from flight_server.requests.commands import (
     Columns,
     CountCommand,

@@ -183,7 +183,11 @@ class _Attempt:
         return written_manifest(message, serialized, index_section, path, data)
 
     def _counted(self, manifest: Manifest) -> Manifest:
-        """Return the manifest with row counts. The new version is signed, so readers trust its counts."""
+        """Return an earlier manifest with its row counts.
+
+        Old releases stored none or wrong ones. The new version names this library as its writer, so that
+        readers trust the counts. Errors are those of `counted_manifest`.
+        """
         return counted_manifest(self._storage, manifest)
 
     def _dictionaries(self, current: Manifest | None) -> Mapping[int, pa.Array]:

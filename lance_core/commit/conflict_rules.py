@@ -237,7 +237,10 @@ def two_updates(on_overlap: Verdict) -> Rule:
 
 
 def same_index(mine: Transaction, committed: Transaction) -> Verdict:
-    """Require a retry if `mine` adds or drops segments of an index for which `committed` added a segment."""
+    """Return `retry` if `mine` adds or drops segments of an index that got a segment from `committed`.
+
+    Indices are the same if they have the same name. Otherwise the verdict is `ok`.
+    """
     ours, theirs = mine.create_index, committed.create_index
     names = {each.name for each in (*ours.new_indices, *ours.removed_indices)}
     return _RETRY if names & {each.name for each in theirs.new_indices} else _OK

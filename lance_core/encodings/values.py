@@ -97,7 +97,11 @@ def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
 
 
 def flatten_lists(array: pa.Array) -> pa.Array:
-    """Return the items of all lists that are not null. (Arrow joins arrays for this: see `concat_arrays`.)"""
+    """Return the items of all lists that are not null.
+
+    Arrow's `flatten` joins arrays, which is wrong for dictionaries of floats (see `concat_arrays`). They are
+    joined as integers with the same bits.
+    """
     if array.null_count == len(array):  # Arrow cannot make an empty array of some types
         return array.values.slice(0, 0)
     words = _with_words(array.type)

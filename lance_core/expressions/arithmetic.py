@@ -25,7 +25,7 @@ from lance_core.expressions.coercion import (
     value_type,
 )
 from lance_core.expressions.comparisons import Datum, viewed
-from lance_core.expressions.functions.moments import moved
+from lance_core.expressions.functions.temporal import moved
 from lance_core.expressions.tree import Call, Expression, Literal
 
 _MOST_DIGITS = 38

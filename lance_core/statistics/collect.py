@@ -208,8 +208,10 @@ def _nulls_only(array: pa.Array, rows: np.ndarray, step: int) -> pa.RecordBatch:
 def _dictionary_bounds(
     array: pa.DictionaryArray, rows_per_zone: int | None, bound_bytes: int
 ) -> pa.RecordBatch:
-    """Return the statistics of a dictionary array. Its values are compared by their ranks in the sorted
-    dictionary.
+    """Return the statistics of a dictionary array, one row per zone.
+
+    Values are compared by their ranks in the sorted dictionary. A dictionary that is long beside the array
+    is not sorted: the statistics then have no bounds.
     """
     values = array.dictionary
     is_long = len(values) > max(len(array) * _DICTIONARY_SHARE, 1)

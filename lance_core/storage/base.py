@@ -102,7 +102,7 @@ class ReadableFile(ABC):
         return buffers
 
     def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:
-        """Read the merged ranges of `read_ranges`. Remote storages read them at the same time."""
+        """Return the bytes of each merged range, for `read_ranges`. Remote storages read at the same time."""
         return [self.read(merged.offset, merged.length) for merged in ranges]
 
     def read_joined(self, parts: Sequence[ByteRanges]) -> list[pa.Buffer]:

@@ -85,7 +85,7 @@ def about_of(option: Field[Any]) -> About:
 
 
 def options_of(kind: Any) -> list[Field[Any]]:
-    """Return the options of a dataclass: first its own, then those of its base classes."""
+    """Return the fields of a class of options: first its own fields, then the fields of its base classes."""
     own = inspect.get_annotations(kind)
     return sorted(fields(kind), key=lambda option: option.name not in own)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lance_core
-from flight_server.cli.options import _OPTIONS
+from flight_server.cli.server_options import _OPTIONS
 from flight_server.settings import WELL_KNOWN_TICKET_KEY, Settings, parse_bytes
 from lance_core.errors import InvalidInputError
 
@@ -126,5 +126,5 @@ def test_every_setting_is_an_option_and_on_the_page() -> None:
         if setting.name == "root":
             continue
         told = setting.name if setting.repr else f"{setting.name}_file"
-        assert told in _OPTIONS, f"{told} has no option in flight_server/cli/options.py"
+        assert told in _OPTIONS, f"{told} has no option in flight_server/cli/server_options.py"
         assert told.replace("_", "-") in on_the_page, f"{told} is not on docs/operations.md"

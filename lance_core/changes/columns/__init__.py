@@ -10,6 +10,6 @@ column_file        the data file with new columns of one fragment
 fragment_columns   the same from batches that include deleted rows; base of staged and replaced columns
 schema_evolution   schemas of the next version
 replaceable        check of columns that are replaced as a whole
-casts              types that columns can be cast to
+allowed_casts      types that columns can be cast to
 key_lookup         rows found by key
 """

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.changes.checked_reads import scan_for_change, stored_for_change
-from lance_core.changes.columns.casts import can_cast, cast_field
+from lance_core.changes.columns.allowed_casts import can_cast, cast_field
 from lance_core.changes.columns.column_change import ColumnChange, commit_column_change
 from lance_core.changes.columns.schema_evolution import (
     TOP,

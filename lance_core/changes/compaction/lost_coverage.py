@@ -49,7 +49,7 @@ def lost_coverage(storage: Storage, after: Manifest) -> tuple[LostCoverage, ...]
 
 
 def lost_coverage_of(storage: Storage, version: int) -> tuple[LostCoverage, ...]:
-    """Return `lost_coverage` of a version by its number; empty if the version was removed."""
+    """Return the index coverage that a version lost (see `lost_coverage`); empty if it was removed."""
     try:
         return lost_coverage(storage, read_manifest(storage, version))
     except VersionNotFoundError:

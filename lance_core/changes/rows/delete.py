@@ -136,7 +136,10 @@ def _remove(
     *,
     sync: bool,
 ) -> Removal:
-    """Delete the rows for which `predicate` is true, in all fragments or in those with the given ids."""
+    """Write deletion files for the rows for which `predicate` is true. The caller commits the result.
+
+    `fragments` are the ids of the fragments to search; None means all.
+    """
     if predicate is None:
         raise TypeError("predicate must be SQL text or a pyarrow expression, got None")
     condition = bind_filter(snapshot.manifest.schema, predicate)

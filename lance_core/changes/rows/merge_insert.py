@@ -71,7 +71,10 @@ def merge_insert(
 def write_merge(
     snapshot: Snapshot, source: SourceRows, plan: MergePlan, change: RowChange, *, sync: bool
 ) -> None:
-    """Write the files of a merge, without a commit; errors are those of `merge_insert`."""
+    """Write the files of a merge, and set its transaction and counts in `change`, which the caller commits.
+
+    Errors are those of `merge_insert`.
+    """
     plan.check()
     merge = MergedRows(snapshot, source, plan)
     matches = find_matches(snapshot, source, merge.keys)

@@ -87,7 +87,10 @@ def parse_ends(
 
 
 def unknown_name(message: Any) -> str:
-    """Return the name of an encoding that this package does not read, for error messages."""
+    """Name the encoding that a description sets in a field which our protobuf classes do not know.
+
+    The name is for error messages: that of a known release, else "field 99", or "none" without such a field.
+    """
     unknown = UnknownFieldSet(message)
     numbers = [unknown[position].field_number for position in range(len(unknown))]
     return ", ".join(_UNRELEASED.get(number, f"field {number}") for number in numbers) or "none"

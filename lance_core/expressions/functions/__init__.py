@@ -2,7 +2,7 @@
 
 registry.py                          declaration of a function; checks of arguments
 text.py, cases.py                    text and bytes; upper and lower case
-numbers.py, moments.py, lists.py     numbers; dates and times; lists
+numbers.py, temporal.py, lists.py    numbers; dates and times; lists
 choices.py                           choices among values, such as `coalesce`
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.functions import choices, lists, moments, numbers, text
+from lance_core.expressions.functions import choices, lists, numbers, temporal, text
 from lance_core.expressions.functions.registry import Function
 from lance_core.expressions.tree import Call, Expression
 from lance_core.hints import did_you_mean, near_names
@@ -20,7 +20,7 @@ FUNCTIONS: dict[str, Function] = {
     **text.FUNCTIONS,
     **numbers.FUNCTIONS,
     **choices.FUNCTIONS,
-    **moments.FUNCTIONS,
+    **temporal.FUNCTIONS,
     **lists.FUNCTIONS,
 }
 

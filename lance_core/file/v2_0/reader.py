@@ -105,7 +105,13 @@ class ColumnReader:
         return (yield from together(picks))
 
     def _read_rows(self, start: int, end: int) -> list[pa.Array]:
-        """Read rows that lie in one page of every column with one value per row."""
+        """Return rows [start, end), which no page boundary of a column outside lists divides.
+
+        The result is usually one array. It has more if 32-bit offsets cannot address the values.
+
+        Raises:
+            CorruptFileError: a single row is larger than 32-bit offsets can address.
+        """
         try:
             return [run(self._root.read(start, end), self._file.read_ranges)]
         except OffsetOverflow:

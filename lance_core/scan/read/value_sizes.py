@@ -34,7 +34,7 @@ def value_bits(data_type: pa.DataType) -> int | None:
 
 
 def bits_before(array: pa.Array, rows: Counts) -> Counts:
-    """Return the bits of the values before each of `rows`, plus a number that is the same for all rows.
+    """Return the bits of the values before each of `rows`, up to a constant: only differences have a meaning.
 
     Validity counts one bit per value, with or without a bitmap. The values of a dictionary do not count.
     """
