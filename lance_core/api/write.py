@@ -40,6 +40,9 @@ def write_fragments(
     storage_options: Mapping[str, str] | None = None,
     enable_stable_row_ids: bool = False,
     transaction_id: str | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    blob_pack_file_size_threshold: int | None = None,
     sync: bool = True,
 ) -> list[FragmentMetadata] | Transaction:
     """Write data files without a commit. `LanceDataset.commit` makes a version of them.
@@ -52,6 +55,8 @@ def write_fragments(
         max_rows_per_file, max_rows_per_group, max_bytes_per_file, max_page_bytes, progress: As for
             `write_dataset`.
         data_storage_version, storage_options, enable_stable_row_ids, sync: As for `write_dataset`.
+        external_blob_mode, allow_external_blob_outside_bases, blob_pack_file_size_threshold: As for
+            `write_dataset`.
 
     Raises:
         LanceError: The errors of `write_dataset`; no files are left.
@@ -65,7 +70,14 @@ def write_fragments(
         file_version=file_version(data_storage_version),
         enable_stable_row_ids=enable_stable_row_ids,
         limits=file_limits(max_rows_per_file, max_bytes_per_file),
-        files=data_file_options(max_page_bytes, max_rows_per_group),
+        files=data_file_options(
+            max_page_bytes,
+            max_rows_per_group,
+            external_blob_mode=external_blob_mode,
+            allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+            blob_pack_file_size_threshold=blob_pack_file_size_threshold,
+            storage_options=storage_options,
+        ),
         progress=observer_of(progress),
         transaction_id=transaction_id,
         sync=sync,
@@ -168,7 +180,7 @@ def _open_uri(
         return None
     if allow_outside:
         raise InvalidInputError(
-            "allow_external_blob_outside_bases", expected='False with external_blob_mode="ingest"'
+            'allow_external_blob_outside_bases only applies when external_blob_mode="reference"'
         )
 
     def open_file(uri: str) -> ReadableFile:

@@ -42,6 +42,10 @@ class BlobSizes:
     pack: int = 1 << 30
     """Largest size of a shared side file, in bytes."""
 
+    def __str__(self) -> str:
+        """Describe the limits for messages."""
+        return f"inline {self.inline}, dedicated {self.shared}, pack file {self.pack}"
+
     @classmethod
     def of(cls, field: Field, pack_bytes: int | None = None) -> Self:
         """Return the limits in the metadata of a field, or the defaults. `pack_bytes` overrides the size of a

@@ -7,6 +7,7 @@ storage.
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from lance_core.encodings.json_binary import store_json
 from lance_core.encodings.values import seen_as
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.file.side_files import BlobSizes
 from lance_core.schema import Field, Schema, is_view, schema_from_arrow
 from lance_core.schema.arrow_types import EXTENSION_METADATA
 from lance_core.schema.from_arrow import with_blobs_v2
@@ -130,6 +132,7 @@ def _match(field: Field, given: Field, path: str) -> set[int]:
             found=f"{given.extension_name} {given.metadata.get(EXTENSION_METADATA, '')}".rstrip(),
         )
     if field.is_blob_v2:  # the struct may have a range of bytes for its URI, or not
+        _refuse_other_limits(field, given, name)
         return {node.id for node in field.walk()}
     if field.logical_type == "struct":
         names, known = ([child.name for child in node.children] for node in (given, field))
@@ -138,6 +141,21 @@ def _match(field: Field, given: Field, path: str) -> set[int]:
         if field.is_packed and set(known) != set(names):
             raise InvalidInputError("packed struct without all of its children", column=name)
     return {field.id} | _matched(field.children, given.children, f"{name}.")
+
+
+def _refuse_other_limits(field: Field, given: Field, name: str) -> None:
+    """Refuse limits in the metadata of a blob field that differ from those of the table, which apply."""
+    expected, found = (
+        BlobSizes.of(field),
+        BlobSizes.of(replace(field, metadata={**field.metadata, **given.metadata})),
+    )
+    if expected != found:
+        raise InvalidInputError(
+            "Cannot append data with blob threshold metadata that differs from the table",
+            column=name,
+            expected=expected,
+            found=found,
+        )
 
 
 def _parameters(field: Field) -> object:

@@ -420,3 +420,59 @@ def test_modes_that_mean_nothing(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInputError, match=r"external_blob_mode|blob_pack_file_size_threshold"):
             lance_core.write_dataset(blobs(), tmp_path / "d", **options)
+
+
+def test_limits_of_the_table_apply_to_appends(tmp_path: Path) -> None:
+    """An append may repeat limits or leave them out. The reference refuses other limits, too."""
+
+    def table(**limits: int) -> pa.Table:
+        schema = pa.schema([lance_core.blob_field("b", **limits)])
+        return pa.table([lance_core.blob_array([b"x" * 100])], schema=schema)
+
+    for own in ({}, {"inline_size_threshold": 10}, {"dedicated_size_threshold": 50}):
+        lance_core.write_dataset(table(**own), tmp_path / "d", mode="overwrite")
+        for given in (
+            {},
+            own,
+            {"inline_size_threshold": 64 << 10},
+            {"inline_size_threshold": 11},
+            {"pack_file_size_threshold": 1 << 30},
+            {"pack_file_size_threshold": 1000},
+        ):
+            is_refused = False
+            try:
+                lance.write_dataset(table(**given), str(tmp_path / "d"), mode="append")
+            except OSError as error:
+                is_refused = "threshold" in str(error)
+            if is_refused:
+                with pytest.raises(
+                    InvalidInputError, match=r"blob threshold metadata.*column b, expected inline"
+                ):
+                    lance_core.write_dataset(table(**given), tmp_path / "d", mode="append")
+            else:
+                lance_core.write_dataset(table(**given), tmp_path / "d", mode="append")
+    lance_core.write_dataset(table(inline_size_threshold=11), tmp_path / "d", mode="overwrite")
+
+
+def test_fragments_refer_to_blobs_outside_or_take_them_in(tmp_path: Path) -> None:
+    outside = tmp_path / "outside.bin"
+    outside.write_bytes(b"hello")
+    table = pa.table({"b": lance_core.blob_array([outside.as_uri(), b"in"])})
+    path = tmp_path / "d"
+    with pytest.raises(UnsupportedFeatureError, match="outside"):
+        lance_core.write_fragments(table, path)
+    assert not list(path.rglob("*.lance"))
+    with pytest.raises(InvalidInputError, match='only applies when external_blob_mode="reference"'):
+        lance_core.write_fragments(
+            table, path, external_blob_mode="ingest", allow_external_blob_outside_bases=True
+        )
+    for options in ({"allow_external_blob_outside_bases": True}, {"external_blob_mode": "ingest"}):
+        written = lance_core.write_fragments(
+            table, path, mode="overwrite", return_transaction=True, **options
+        )
+        assert isinstance(written, lance_core.Transaction)
+        lance_core.LanceDataset.commit(path, written)
+        if "external_blob_mode" in options:
+            outside.unlink()
+        for opened in (lance_core.dataset(path), lance.dataset(str(path))):
+            assert [data for _, data in opened.read_blobs("b", indices=[0, 1])] == [b"hello", b"in"]
