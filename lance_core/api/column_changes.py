@@ -52,6 +52,7 @@ class ColumnChanges(OpenedDataset):
             UnsupportedFeatureError: Files of the dataset's version cannot hold a type.
             CommitConflictError: Another commit is in conflict with this one.
         """
+        from lance_core.api.udf import BatchUDF
         from lance_core.changes.columns.add import add_columns, add_null_columns
 
         if isinstance(transforms, pa.Field):
@@ -67,6 +68,8 @@ class ColumnChanges(OpenedDataset):
             return
         source = new_columns(transforms, read_columns, reader_schema, batch_size)
         self._snapshot = add_columns(self.snapshot, source, transaction_id=transaction_id, sync=sync)
+        if isinstance(transforms, BatchUDF) and transforms.checkpoints is not None:
+            transforms.checkpoints.remove()
 
     def drop_columns(
         self, columns: list[str], *, transaction_id: str | None = None, sync: bool = True
@@ -168,7 +171,9 @@ def new_columns(
     if isinstance(transforms, dict) and all(isinstance(value, str) for value in transforms.values()):
         return ExpressionColumns(transforms, batch_size)
     if isinstance(transforms, BatchUDF):
-        return FunctionColumns(transforms.func, read_columns, transforms.output_schema, batch_size)
+        return FunctionColumns(
+            transforms.func, read_columns, transforms.output_schema, batch_size, transforms.checkpoints
+        )
     if callable(transforms):
         return FunctionColumns(transforms, read_columns, None, batch_size)
     if isinstance(transforms, dict):

@@ -167,7 +167,19 @@ class LanceFragment:
         Returns:
             The fragment with the new file, and the schema of the dataset with the new columns, for
             `LanceOperation.Merge`.
+
+        Raises:
+            InvalidInputError: The function has a checkpoint file, which only `add_columns` of the dataset
+                uses.
+            LanceError: The errors of `LanceDataset.add_columns`.
         """
+        from lance_core.api.udf import BatchUDF  # late: most processes only read
+
+        if isinstance(value_func, BatchUDF) and value_func.checkpoints is not None:
+            raise InvalidInputError(
+                "A checkpoint file cannot be used with merge_columns of a fragment; use add_columns of the"
+                " dataset, or keep what each call returns"
+            )
         return self._add(new_columns(value_func, columns, reader_schema, batch_size))
 
     def merge(

@@ -164,17 +164,26 @@ class _NewFiles:
             file = write_columns(snapshot, fragment, change, sync=self._sync)
             self._written[keys[fragment.id]] = (snapshot, file)
 
-        with ThreadPoolExecutor(1 if change.is_ordered else _WRITERS) as pool:
-            futures = [pool.submit(write, fragment) for fragment in missing]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        if change.is_ordered:
+            for fragment in missing:
+                write(fragment)
+        else:
+            _write_at_once(write, missing)
         if missing and self._sync:
             snapshot.storage.sync_directory(DIRECTORY)
         return {number: self._written[key][1] for number, key in keys.items()}
+
+
+def _write_at_once(write: Callable[[Fragment], None], fragments: Sequence[Fragment]) -> None:
+    """Write several fragments at the same time. After an error no further one is begun."""
+    with ThreadPoolExecutor(_WRITERS) as pool:
+        futures = [pool.submit(write, fragment) for fragment in fragments]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _key(fragment: table_pb2.DataFragment, fields: Schema) -> bytes:

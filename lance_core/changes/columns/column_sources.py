@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from lance_core.changes.checked_reads import scan_for_change
+from lance_core.changes.columns.checkpoints import Checkpoints
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.expressions.tree import columns
 from lance_core.hints import did_you_mean
@@ -90,6 +91,7 @@ class FunctionColumns:
         read_columns: Sequence[str] | None = None,
         output_schema: pa.Schema | None = None,
         batch_rows: int | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         """Keep the function and its arguments.
 
@@ -98,6 +100,7 @@ class FunctionColumns:
             read_columns: Columns that it gets; all if None.
             output_schema: Schema of its results; that of the first result if None.
             batch_rows: Largest number of rows that it gets at once.
+            checkpoints: Keeps its results.
 
         Raises:
             InvalidInputError: `read_columns` has `_rowoffset`, which changes from version to version.
@@ -110,6 +113,7 @@ class FunctionColumns:
             )
         self._schema = output_schema
         self._batch_rows = batch_rows
+        self._checkpoints = checkpoints
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
         if self._schema is None:
@@ -120,20 +124,37 @@ class FunctionColumns:
         return self._schema
 
     def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
-        expected = self.schema(snapshot)
-        for batch in self._scanner(snapshot, fragments=(fragment.id,)).to_batches():
-            result = _as_batch(self._function(batch))
-            if not result.schema.equals(expected):
-                raise InvalidInputError(
-                    "result of the function has other columns", expected=expected, found=result.schema
-                )
-            if result.num_rows != batch.num_rows:
-                raise InvalidInputError(
-                    "result of the function has another number of rows",
-                    expected=batch.num_rows,
-                    found=result.num_rows,
-                )
-            yield result
+        self.schema(snapshot)
+        batches = self._scanner(snapshot, fragments=(fragment.id,)).to_batches()
+        if self._checkpoints is None:
+            yield from map(self._result, batches)
+            return
+        first_row = 0
+        with self._checkpoints.open() as kept:
+            for batch in batches:
+                result = kept.find(fragment.id, first_row, batch)
+                if result is None or not result.schema.equals(self._schema):  # of another function
+                    result = self._result(batch)
+                    kept.keep(fragment.id, first_row, batch, result)
+                first_row += batch.num_rows
+                yield result
+
+    def _result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the result of the function for a batch, checked."""
+        result = _as_batch(self._function(batch))
+        if not result.schema.equals(self._schema):
+            raise InvalidInputError(
+                "Output schema of function does not match the expected schema",
+                expected=self._schema,
+                found=result.schema,
+            )
+        if result.num_rows != batch.num_rows:
+            raise InvalidInputError(
+                "result of the function has another number of rows",
+                expected=batch.num_rows,
+                found=result.num_rows,
+            )
+        return result
 
     def finish(self) -> None:
         pass
