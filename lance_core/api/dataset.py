@@ -180,7 +180,8 @@ def write_dataset(
         external_blob_mode: "reference" leaves blobs that are given by a URI where they are. "ingest" reads
             them one after the other and stores them in the dataset; `storage_options` apply to their storage,
             too.
-        allow_external_blob_outside_bases: Allow "reference", which is refused otherwise.
+        allow_external_blob_outside_bases: Allow "reference" for files anywhere. Otherwise it is refused for
+            files that are in none of the dataset's base paths.
         blob_pack_file_size_threshold: Largest size of a side file that blobs share, in bytes. It overrides
             the fields' own setting.
         sync: On local disks make everything durable before returning. The reference does not.

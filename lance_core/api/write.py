@@ -15,6 +15,7 @@ from lance_core.api.operations import LanceOperation, Transaction
 from lance_core.api.progress import FragmentWriteProgress, observer_of
 from lance_core.api.schema import LanceSchema
 from lance_core.errors import InvalidInputError
+from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.file.writer_options import WriteOptions
 from lance_core.schema import Schema
 from lance_core.storage import ReadableFile, storage_for
@@ -147,7 +148,7 @@ def data_file_options(
     return WriteOptions(
         page_bytes=page_bytes,
         batch_rows=batch_rows,
-        external_blobs=allow_external_blob_outside_bases,
+        external_blobs=ExternalBlobs(anywhere=allow_external_blob_outside_bases, in_bases=True),
         open_uri=_open_uri(external_blob_mode, allow_external_blob_outside_bases, storage_options),
         blob_pack_bytes=blob_pack_file_size_threshold,
     )

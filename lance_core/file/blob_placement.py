@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.encodings.v2_1.encoders.blob import PLACED
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
+from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.file.side_files import BlobSizes, SideFiles
 from lance_core.schema import Field
 from lance_core.storage.base import ReadableFile
@@ -24,8 +24,7 @@ def place_blobs(
     field: Field,
     sizes: BlobSizes,
     side_files: SideFiles | None,
-    *,
-    with_uris: bool = False,
+    external: ExternalBlobs,
 ) -> pa.Array:
     """Place the values of a blob field. Values are structs of data or a URI; the result has the type
     `PLACED`.
@@ -34,14 +33,12 @@ def place_blobs(
 
     Raises:
         InvalidInputError: a value has neither data nor a URI, or both, or its URI is not absolute.
-        UnsupportedFeatureError: a value has a URI but `with_uris` is not set.
+        UnsupportedFeatureError: a value has a URI that `external` does not allow.
         StorageError: the storage failed.
     """
     members = dict(zip((child.name for child in values.type), values.flatten(), strict=True))
     data, uri = members["data"], members["uri"]
     is_outside = uri.is_valid()
-    if not with_uris and uri.null_count != len(uri):
-        raise UnsupportedFeatureError("blobs outside the dataset", column=field.name)
     if not pc.xor(data.is_valid(), is_outside).equals(values.is_valid()):
         raise InvalidInputError("a blob must have exactly one of data and URI", column=field.name)
     count = len(values)
@@ -52,7 +49,9 @@ def place_blobs(
     numbers = {name: np.zeros(count, PLACED.field(name).type.to_pandas_dtype()) for name in _NUMBERS}
     if uri.null_count != len(uri):
         numbers["kind"][np.asarray(is_outside)] = _OUTSIDE
-        _check_uris(uri, field)
+        stored = external.places(uri.drop_null().to_pylist(), field.name)
+        numbers["blob_id"][np.asarray(is_outside)] = [number for number, _ in stored]
+        uri = pc.replace_with_mask(uri, is_outside, pa.array([text for _, text in stored], uri.type))
         for name in ("position", "size"):
             if name in members:
                 numbers[name][:] = np.asarray(pc.if_else(is_outside, members[name], None).fill_null(0))
@@ -113,16 +112,6 @@ def _read(
     return pa.StructArray.from_arrays(children, fields=list(arrow_type))
 
 
-def _check_uris(uris: pa.Array, field: Field) -> None:
-    """Refuse a URI that is not absolute: no reader could find its file."""
-    for uri in uris.drop_null().to_pylist():
-        if not _ABSOLUTE.match(uri):
-            raise InvalidInputError(
-                "URI of a blob", column=field.name, expected="scheme://...", found=repr(uri)
-            )
-
-
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
 _OUTSIDE = 3
 """Kind of a blob outside the dataset."""
 _NUMBERS = ("kind", "position", "blob_id", "size")

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.file.footer import FileVersion
 from lance_core.storage.base import Bytes, ReadableFile
 
@@ -55,8 +56,8 @@ class WriteOptions:
 
     page_bytes: int = PAGE_BYTES
     """Bytes of values at which the page of a column is full."""
-    external_blobs: bool = False
-    """Whether blobs may be URIs outside the dataset. Otherwise they are refused."""
+    external_blobs: ExternalBlobs = field(default_factory=ExternalBlobs)
+    """Rules about blobs that are URIs of files outside the dataset. By default all are refused."""
     open_uri: Callable[[str], ReadableFile] | None = None
     """Opens the file at the URI of a blob. If it is set, the bytes of such blobs are copied into the dataset.
     """

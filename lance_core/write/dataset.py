@@ -22,6 +22,7 @@ from lance_core.errors import (
 )
 from lance_core.file.footer import FileVersion
 from lance_core.file.v0_1.dictionaries import Dictionaries
+from lance_core.file.writer_options import WriteOptions
 from lance_core.proto import transaction_pb2
 from lance_core.schema import Schema, schema_from_arrow
 from lance_core.schema.from_arrow import with_blobs_v2
@@ -104,7 +105,7 @@ class DatasetWriter:
             self._conformer.schema,
             version,
             limits=self._options.limits,
-            options=self._options.files,
+            options=self._file_options(),
             progress=self._options.progress,
             sync=self._options.sync,
             dictionaries=self._dictionaries,
@@ -182,6 +183,13 @@ class DatasetWriter:
                     raise DatasetExistsError("dataset was created by another writer meanwhile") from None
                 raise
         return self._opened(manifest)
+
+    def _file_options(self) -> WriteOptions:
+        """Return the options of data files, with the base paths that may hold blobs."""
+        files = self._options.files
+        known = self._base.base_paths.values() if self._base is not None else ()
+        bases = [(base.id, base.path) for base in known if not base.is_dataset_root]
+        return replace(files, external_blobs=files.external_blobs.with_bases(bases))
 
     def _committed(self) -> Manifest | None:
         """Return the version that the given transaction id made before; None if there is none."""

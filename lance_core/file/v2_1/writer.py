@@ -70,7 +70,7 @@ class FileWriter:
         self._schema = schema
         self._version = version
         self._page_bytes = options.page_bytes
-        self._with_uris = options.external_blobs
+        self._external_blobs = options.external_blobs
         self._open_uri = options.open_uri
         self._recorder = None if options.recorder is None else options.recorder()
         self._tail = options.tail
@@ -224,9 +224,7 @@ class FileWriter:
             return rows
         field, sizes = column.leaf.field, column.blob_sizes
         parts = [rows.values] if self._open_uri is None else taken_in(rows.values, field, self._open_uri)
-        placed = [
-            place_blobs(part, field, sizes, self._side_files, with_uris=self._with_uris) for part in parts
-        ]
+        placed = [place_blobs(part, field, sizes, self._side_files, self._external_blobs) for part in parts]
         values = placed[0] if len(placed) == 1 else pa.concat_arrays(placed)
         return replace(rows, values=values)
 
