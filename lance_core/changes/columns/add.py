@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_core.changes.columns.column_change import ColumnChange, commit_column_change, write_columns
 from lance_core.changes.columns.column_file import delete_files
-from lance_core.changes.columns.column_sources import ColumnSource
+from lance_core.changes.columns.column_sources import ColumnSource, ExpressionColumns
 from lance_core.changes.columns.schema_evolution import with_fields
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
@@ -23,7 +23,7 @@ from lance_core.write.schema_conformer import Conformer
 def add_columns(
     snapshot: Snapshot, source: ColumnSource, *, transaction_id: str | None = None, sync: bool = True
 ) -> Snapshot:
-    """Add columns whose values come from `source`.
+    """Add columns whose values come from `source`. Expressions that are all null write no files.
 
     Raises:
         InvalidInputError: A column exists already, or the source has not exactly one value per row.
@@ -33,7 +33,11 @@ def add_columns(
     """
 
     def plan(current: Snapshot) -> ColumnChange:
-        return plan_columns(current, source)
+        change = plan_columns(current, source)
+        has_holes = current.manifest.data_storage_version != FileVersion.V0_1.name
+        if isinstance(source, ExpressionColumns) and source.are_nulls and has_holes:
+            return _without_values(change.schema)
+        return change
 
     return commit_column_change(snapshot, plan, transaction_id=transaction_id, sync=sync)
 
@@ -101,9 +105,14 @@ def add_null_columns(
             is_outermost = field.parent_id not in new_fields.field_by_id or field.parent_id in known
             if field.id not in known and is_outermost and not field.nullable:
                 raise InvalidInputError("column without values must be nullable", column=field.name)
-        return ColumnChange(schema, Schema([], {}), _no_batches, _do_nothing)
+        return _without_values(schema)
 
     return commit_column_change(snapshot, plan, transaction_id=transaction_id, sync=sync)
+
+
+def _without_values(schema: Schema) -> ColumnChange:
+    """Return the change to a schema whose new columns have no files, and so only nulls."""
+    return ColumnChange(schema, Schema([], {}), _no_batches, _do_nothing)
 
 
 def _no_batches(fragment: Fragment) -> Iterator[pa.RecordBatch]:

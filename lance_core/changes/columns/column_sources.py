@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_core.changes.checked_reads import scan_for_change
 from lance_core.changes.columns.checkpoints import Checkpoints
 from lance_core.errors import CommitConflictError, InvalidInputError
-from lance_core.expressions.tree import columns
+from lance_core.expressions.tree import Literal, columns
 from lance_core.hints import did_you_mean
 from lance_core.scan.plan.projection import ROW_COLUMNS, ROW_OFFSET
 from lance_core.scan.scanner import LanceScanner, scan_options
@@ -58,6 +58,10 @@ class ExpressionColumns:
         self._columns = dict(columns)
         self._batch_rows = batch_rows
         self._scanner: LanceScanner | None = None  # of the last version that `schema` was called with
+        self.are_nulls = False
+        """Whether every expression is a constant null that has a type, such as `CAST(NULL AS INT)`. Known
+        after `schema`.
+        """
 
     def schema(self, snapshot: Snapshot) -> pa.Schema:
         schema = snapshot.manifest.schema
@@ -68,6 +72,10 @@ class ExpressionColumns:
                 if name in ROW_COLUMNS and name not in {field.name for field in schema.fields}:
                     known = [field.name for field in schema.fields]
                     raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, known)}")
+        self.are_nulls = all(
+            isinstance(expression, Literal) and not expression.value.is_valid and expression.type != pa.null()
+            for _, expression in options.computed or ()
+        )
         self._scanner = scan_for_change(snapshot, options)
         return pa.schema([field.remove_metadata() for field in self._scanner.projected_schema])
 

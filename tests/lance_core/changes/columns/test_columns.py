@@ -457,3 +457,33 @@ def test_a_text_is_no_list_of_names(tmp_path: Path) -> None:
         assert dataset.version == 1
         dataset.drop_columns(("s", "t"))
         assert dataset.schema.names == ["st"]
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.2"])
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        {"n": "CAST(NULL AS INT)"},
+        {"n": "CAST(NULL AS INT)", "t": "CAST(NULL AS STRING)"},
+        {"n": "CAST(NULL AS INT)", "m": "id"},
+        {"n": "CAST(NULL AS INT)", "m": "1"},
+    ],
+    ids=lambda given: " ".join(given.values()),
+)
+def test_expressions_of_nulls_write_no_files(
+    expressions: dict[str, str], version: str, tmp_path: Path
+) -> None:
+    """If all expressions are null, neither library writes files."""
+    tables, files = [], []
+    for name, library in (("ours", lance_core), ("theirs", lance)):
+        uri = str(tmp_path / name)
+        dataset = library.write_dataset(
+            pa.table({"id": range(4)}), uri, max_rows_per_file=2, data_storage_version=version
+        )
+        dataset.add_columns(expressions)
+        for reader in (lance_core, lance):
+            tables.append(reader.dataset(uri).to_table())
+        files.append([len(fragment.data_files()) for fragment in dataset.get_fragments()])
+    assert files[0] == files[1]
+    for table in tables[1:]:
+        assert_tables_equal(table, tables[0])
