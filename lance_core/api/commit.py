@@ -14,6 +14,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.storage import storage_for
+from lance_core.table.bases import base_opener
 from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.versions import latest_version
 
@@ -48,6 +49,7 @@ class Committing(OpenedDataset):
         *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
         sync: bool = True,
     ) -> Self:
         """Commit an operation as a new version.
@@ -65,6 +67,8 @@ class Committing(OpenedDataset):
                 version after `read_version`.
             commit_message: Text that is stored in the transaction.
             enable_stable_row_ids: Let the rows of a new dataset keep their row ids when they move.
+            base_store_params: Settings of the storages of base paths, as for `lance_core.dataset`. An opened
+                dataset keeps the settings that it was opened with.
             sync: On local disks make everything durable before returning.
 
         Returns:
@@ -92,13 +96,16 @@ class Committing(OpenedDataset):
         opened = base_uri if isinstance(base_uri, OpenedDataset) else None
         uri = opened.uri if opened is not None else fspath(base_uri)  # type: ignore[arg-type]
         storage = opened.snapshot.storage if opened is not None else storage_for(uri, storage_options)
+        opener = base_opener(storage_options, base_store_params)
+        if opened is not None and base_store_params is None:
+            opener = opened.snapshot.open_base
         if isinstance(operation, Transaction):
             if commit_message is not None:
                 raise InvalidInputError("commit_message", expected="none beside a transaction")
             message = operation.to_message()
             earlier = find_committed(storage, message.uuid, (str(message.WhichOneof("operation")),))
             if earlier is not None:
-                return cls(uri, storage_options=storage_options, snapshot=Snapshot(storage, earlier))
+                return cls(uri, storage_options=storage_options, snapshot=Snapshot(storage, earlier, opener))
         else:
             if read_version is None:
                 if not isinstance(operation, LanceOperation.Overwrite | LanceOperation.Restore):
@@ -121,8 +128,10 @@ class Committing(OpenedDataset):
         )
         options = opened.snapshot.storage.options if opened is not None else storage_options
         if not manifest.has_row_counts:  # libraries before 0.8 left them out
-            return cls(uri, storage_options=options, snapshot=open_snapshot(storage, manifest.version))
-        return cls(uri, storage_options=options, snapshot=Snapshot(storage, manifest))
+            return cls(
+                uri, storage_options=options, snapshot=open_snapshot(storage, manifest.version, opener)
+            )
+        return cls(uri, storage_options=options, snapshot=Snapshot(storage, manifest, opener))
 
     @staticmethod
     def _latest(storage: Any) -> int:

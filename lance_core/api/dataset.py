@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 
@@ -88,6 +88,8 @@ def dataset(
     index_cache_size_bytes: int | None = None,
     read_params: Mapping[str, Any] | None = None,
     session: Session | None = None,
+    *,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
 ) -> LanceDataset:
     """Open a dataset.
 
@@ -99,7 +101,10 @@ def dataset(
         version: Version or tag to open; the latest version if left out.
         asof: Open the last version committed before this time. A time without a zone is local time; text is
             ISO 8601. Has no effect if `version` is given.
-        storage_options: Settings of the storage that the URI names.
+        storage_options: Settings of the storage that the URI names, and of base paths. The key
+            `base_<id>.<key>` is for the base path with this id only.
+        base_store_params: Settings of the storages of base paths by their path, instead of
+            `storage_options`.
         session: Caches, memory and settings of reads and changes, also of other versions that are opened from
             the dataset. By default all datasets share one session of the process.
 
@@ -115,7 +120,9 @@ def dataset(
     if not isinstance(session, Session | None):
         raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
     try:
-        opened = LanceDataset(fspath(uri), version, storage_options, session=session)
+        opened = LanceDataset(
+            fspath(uri), version, storage_options, session=session, base_store_params=base_store_params
+        )
     except DatasetNotFoundError as error:
         if type(error) is not DatasetNotFoundError or scheme_of(fspath(uri)) != "file":
             raise
@@ -144,6 +151,10 @@ def write_dataset(
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     transaction_id: str | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     blob_pack_file_size_threshold: int | None = None,
@@ -168,7 +179,7 @@ def write_dataset(
         max_bytes_per_file: Approximate size at which a new file begins, in bytes.
         max_page_bytes: Approximate size at which a page of one column ends, in bytes.
         progress: Called when fragments begin and end.
-        storage_options: Settings of the storage that the URI names.
+        storage_options: Settings of the storage that the URI names, and of base paths, as for `dataset`.
         data_storage_version: "0.1" ("legacy"), "2.0", "2.1" or "2.2" ("stable"). None means the version of
             the dataset, and "stable" for a new one. Appending with another version is an error.
         enable_v2_manifest_paths: Name the manifests of a new dataset so that the newest is listed first.
@@ -177,6 +188,13 @@ def write_dataset(
             dataset, and commits clean up by them.
         commit_message, transaction_properties: Texts that are stored in the transaction.
         transaction_id: UUID of the transaction.
+        initial_bases: Base paths of a new dataset. They get the ids 1, 2, and so on, if they have none.
+        target_bases: Names or paths of the base paths that data files are written to, one after the other.
+            The URI of the dataset means the dataset itself, which is also the default.
+        target_all_bases: True: write data files to the dataset itself and to all its base paths, one after
+            the other. False: to all base paths.
+        base_store_params: Settings of the storages of base paths by their path, as for `dataset`. An opened
+            dataset keeps the settings that it was opened with.
         external_blob_mode: "reference" leaves blobs that are given by a URI where they are. "ingest" reads
             them one after the other and stores them in the dataset; `storage_options` apply to their storage,
             too.
@@ -191,7 +209,8 @@ def write_dataset(
 
     Raises:
         DatasetExistsError: `mode` is "create" and there is a dataset.
-        InvalidInputError: An argument is out of range, or columns do not fit the dataset.
+        InvalidInputError: An argument is out of range, columns do not fit the dataset, or the dataset has no
+            such base path.
         UnsupportedFeatureError: A type or file version cannot be written.
         CommitConflictError: Another commit is in conflict with this one.
         CommitUnknownError: The storage did not tell whether the version was made.
@@ -199,11 +218,12 @@ def write_dataset(
     """
     # Late: most processes only read.
     from lance_core.api.progress import observer_of
-    from lance_core.api.write import cleanup_settings, data_file_options, file_limits
+    from lance_core.api.write import cleanup_settings, data_file_options, file_limits, write_destination
     from lance_core.write.dataset import write_data
     from lance_core.write.dataset_options import DatasetWriteOptions, file_version
+    from lance_core.write.targets import TargetBases
 
-    opened, path = (uri, uri.uri) if isinstance(uri, LanceDataset) else (None, fspath(uri))
+    destination = write_destination(uri, storage_options, base_store_params)
     options = DatasetWriteOptions(
         file_version=file_version(data_storage_version),
         enable_stable_row_ids=enable_stable_row_ids,
@@ -221,15 +241,23 @@ def write_dataset(
         transaction_properties=transaction_properties or {},
         transaction_id=transaction_id,
         config=cleanup_settings(auto_cleanup_options),
+        initial_bases=initial_bases or (),
+        targets=TargetBases(tuple(target_bases or ()), target_all_bases, destination.uri),
         enable_v2_manifest_paths=enable_v2_manifest_paths,
         sync=sync,
     )
-    base = opened.snapshot if opened is not None else None
-    storage = base.storage if base else storage_for(path, storage_options)
-    snapshot = write_data(storage, data_obj, schema, mode, options, base=base)
-    if opened is not None:
-        return opened.at(snapshot)
-    return LanceDataset(path, storage_options=storage_options, snapshot=snapshot)
+    snapshot = write_data(
+        destination.storage,
+        data_obj,
+        schema,
+        mode,
+        options,
+        base=destination.base,
+        open_base=destination.open_base,
+    )
+    if isinstance(uri, LanceDataset):
+        return uri.at(snapshot)
+    return LanceDataset(destination.uri, storage_options=storage_options, snapshot=snapshot)
 
 
 class LanceDataset(BlobReads, RowChanges, ColumnChanges, History, Indexing, Committing):
@@ -291,6 +319,47 @@ class LanceDataset(BlobReads, RowChanges, ColumnChanges, History, Indexing, Comm
     def base_paths(self) -> dict[int, DatasetBasePath]:
         """Return the base paths by id: directories outside the dataset with files of this version."""
         return dict(self._snapshot.manifest.base_paths)
+
+    def add_bases(
+        self,
+        new_bases: Sequence[DatasetBasePath],
+        transaction_properties: Mapping[str, str] | None = None,
+        *,
+        transaction_id: str | None = None,
+        sync: bool = True,
+    ) -> Self:
+        """Add base paths, which writes can then name as targets, and move to the new version.
+
+        Args:
+            new_bases: The base paths. Those without an id get the next free ids.
+            transaction_properties: Texts that are stored in the transaction.
+            transaction_id: UUID of the transaction. Repeating it gives the first result.
+            sync: On local disks make everything durable before returning.
+
+        Returns:
+            This dataset.
+
+        Raises:
+            TypeError: An item is no `DatasetBasePath`.
+            InvalidInputError: Another base path has the same id, name or path, or a path is not absolute.
+            CommitConflictError: Another commit added a base path with the same id, name or path.
+            CommitUnknownError: The storage did not tell whether the version was made.
+        """
+        from lance_core.changes.settings import add_bases  # late: most processes only read
+
+        for base in new_bases:
+            if not isinstance(base, DatasetBasePath):
+                raise TypeError(f"new_bases must be DatasetBasePath objects, got {type(base).__name__}")
+        self.move_to(
+            add_bases(
+                self._snapshot,
+                new_bases,
+                properties=transaction_properties,
+                transaction_id=transaction_id,
+                sync=sync,
+            )
+        )
+        return self
 
     @property
     def data_storage_version(self) -> str:
@@ -465,7 +534,7 @@ class LanceDataset(BlobReads, RowChanges, ColumnChanges, History, Indexing, Comm
 
     def checkout_latest(self) -> None:
         """Move this object to the latest version of its branch."""
-        self._snapshot = self._bound(open_kept(self._storage))
+        self._snapshot = self._bound(open_kept(self._storage, open_base=self._snapshot.open_base))
 
 
 def _fragment_id(fragment: object) -> int:

@@ -44,7 +44,10 @@ class History(OpenedDataset):
     def versions(self) -> list[Version]:
         """Return all versions, oldest first, with the local time of the commit and a summary of each."""
         numbers = list_versions(self._storage)
-        return [_describe(open_snapshot(self._storage, number).manifest) for number in numbers]
+        return [
+            _describe(open_snapshot(self._storage, number, self.snapshot.open_base).manifest)
+            for number in numbers
+        ]
 
     def get_version(self) -> Version:
         """Return the entry of `versions` for the opened version."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -16,6 +17,7 @@ from lance_core.changes.rows.row_change import make_row_change
 from lance_core.changes.rows.update import require_own_file_version
 from lance_core.changes.source_rows import SourceRows
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.write.targets import TargetBases
 
 if TYPE_CHECKING:
     from lance_core.api.opened import OpenedDataset
@@ -34,6 +36,7 @@ class MergeInsertBuilder:
         self._plan = MergePlan(on)
         self._conflict_retries = CONFLICT_RETRIES
         self._retry_timeout = RETRY_TIMEOUT
+        self._targets = TargetBases(uri=dataset.uri)
 
     def when_matched_update_all(self, condition: str | None = None) -> Self:
         """Update matched rows of the dataset with the values of their source rows.
@@ -103,6 +106,26 @@ class MergeInsertBuilder:
         require_own_file_version(self._dataset.snapshot, version)
         return self
 
+    def target_bases(self, bases: Sequence[str]) -> Self:
+        """Set the base paths that files of new rows are written to, one after the other.
+
+        Deletion files are always written to the dataset itself.
+
+        Args:
+            bases: Names or paths of base paths. The URI of the dataset means the dataset itself.
+        """
+        self._targets = replace(self._targets, references=tuple(bases))
+        return self
+
+    def target_all_bases(self, include_primary: bool = True) -> Self:
+        """Write files of new rows to all base paths that the dataset has when the merge is executed.
+
+        Args:
+            include_primary: Write to the dataset itself, too. It comes first.
+        """
+        self._targets = replace(self._targets, all_bases=include_primary)
+        return self
+
     def execute(
         self,
         data_obj: Any,
@@ -135,6 +158,7 @@ class MergeInsertBuilder:
                 conflict_retries=self._conflict_retries,
                 retry_timeout=self._retry_timeout,
                 transaction_id=transaction_id,
+                targets=self._targets,
                 sync=sync,
             )
         self._dataset.move_to(made)
@@ -159,7 +183,9 @@ class MergeInsertBuilder:
         with SourceRows(data_obj, schema) as source:
             change = make_row_change(
                 self._dataset.snapshot,
-                lambda current, change: write_merge(current, source, self._plan, change, sync=sync),
+                lambda current, change: write_merge(
+                    current, source, self._plan, change, self._targets, sync=sync
+                ),
             )
         return from_message(change.transaction), change.counts
 

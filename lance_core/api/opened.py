@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_core.scan.session import Session, session_of
 from lance_core.storage import Storage, storage_for
+from lance_core.table.bases import base_opener
 from lance_core.table.refs import branch_storage, no_branch, read_tag
 from lance_core.table.snapshot import Snapshot, open_kept
 
@@ -33,13 +34,17 @@ class OpenedDataset:
         *,
         snapshot: Snapshot | None = None,
         session: Session | None = None,
+        base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         """Open a dataset like `lance_core.dataset`; if `snapshot` is given, it is the opened version."""
         self._uri = uri
         self._storage_options = storage_options
         number = version if isinstance(version, int) else None
         self._session = session
-        self._snapshot = self._bound(snapshot or open_kept(storage_for(uri, storage_options), number))
+        if snapshot is None:
+            opener = base_opener(storage_options, base_store_params)
+            snapshot = open_kept(storage_for(uri, storage_options), number, opener)
+        self._snapshot = self._bound(snapshot)
         # The main branch stores tags and branches, also if another branch is opened by its path.
         self._main_uri = _main_uri(uri, self._snapshot.manifest.branch)
         self._root = self._storage if self._main_uri == uri else storage_for(self._main_uri, storage_options)
@@ -111,14 +116,14 @@ class OpenedDataset:
     def open_reference(self, reference: Reference) -> Snapshot:
         """Open a version of the same dataset; errors are those of `LanceDataset.checkout_version`."""
         if isinstance(reference, int):
-            return self._bound(open_kept(self._storage, reference))
+            return self._bound(open_kept(self._storage, reference, self._snapshot.open_base))
         if isinstance(reference, str):
             tag = read_tag(self._root, reference)
             reference = (tag.branch, tag.version)
         branch, number = reference
         storage = branch_storage(self._root, branch)
         try:
-            return self._bound(open_kept(storage, number))
+            return self._bound(open_kept(storage, number, self._snapshot.open_base))
         except VersionNotFoundError:
             raise
         except DatasetNotFoundError:

@@ -100,9 +100,9 @@ class LanceOperation:
         initial_bases: list[DatasetBasePath] | None = None
 
         def describe(self, transaction: TransactionMessage) -> None:
-            transactions.overwrite(transaction, _messages(self.fragments), _with_ids(self.new_schema))
-            bases = [_base(base) for base in self.initial_bases or ()]
-            transaction.overwrite.initial_bases.extend(bases)
+            bases = [base.to_message() for base in self.initial_bases or ()]
+            schema = _with_ids(self.new_schema)
+            transactions.overwrite(transaction, _messages(self.fragments), schema, initial_bases=bases)
 
     @dataclass
     class Delete(BaseOperation):
@@ -322,9 +322,3 @@ def _with_ids(schema: LanceSchema | pa.Schema) -> Schema:
             "schema", expected="a LanceSchema or a pyarrow.Schema", found=type(schema).__name__
         )
     return schema.schema
-
-
-def _base(base: DatasetBasePath) -> table_pb2.BasePath:
-    return table_pb2.BasePath(
-        id=base.id, name=base.name, path=base.path, is_dataset_root=base.is_dataset_root
-    )

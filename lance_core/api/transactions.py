@@ -44,12 +44,7 @@ def _append(message: TransactionMessage.Append) -> LanceOperation.Append:
 
 
 def _overwrite(message: TransactionMessage.Overwrite) -> LanceOperation.Overwrite:
-    bases = [
-        DatasetBasePath(
-            base.id, base.name if base.HasField("name") else None, base.path, base.is_dataset_root
-        )
-        for base in message.initial_bases
-    ]
+    bases = [DatasetBasePath.from_message(base) for base in message.initial_bases]
     schema = LanceSchema(Schema(message.schema, message.schema_metadata))
     return LanceOperation.Overwrite(schema, _fragments(message.fragments), bases or None)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -18,11 +19,14 @@ from lance_core.errors import InvalidInputError
 from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.file.writer_options import WriteOptions
 from lance_core.schema import Schema
-from lance_core.storage import ReadableFile, storage_for
+from lance_core.storage import ReadableFile, Storage, storage_for
+from lance_core.table.bases import BaseOpener, DatasetBasePath, base_opener
+from lance_core.table.snapshot import Snapshot
 from lance_core.write.batch_sources import batches_of
 from lance_core.write.dataset import DatasetWriter, Mode
 from lance_core.write.dataset_options import DatasetWriteOptions, file_version
 from lance_core.write.fragments import FileLimits
+from lance_core.write.targets import TargetBases
 
 
 def write_fragments(
@@ -44,6 +48,10 @@ def write_fragments(
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     blob_pack_file_size_threshold: int | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     sync: bool = True,
 ) -> list[FragmentMetadata] | Transaction:
     """Write data files without a commit. `LanceDataset.commit` makes a version of them.
@@ -58,15 +66,13 @@ def write_fragments(
         data_storage_version, storage_options, enable_stable_row_ids, sync: As for `write_dataset`.
         external_blob_mode, allow_external_blob_outside_bases, blob_pack_file_size_threshold: As for
             `write_dataset`.
+        target_bases, target_all_bases, base_store_params: As for `write_dataset`.
+        initial_bases: As for `write_dataset`. Only the returned transaction has them with their ids.
 
     Raises:
         LanceError: The errors of `write_dataset`; no files are left.
     """
-    opened, path = (
-        (dataset_uri, dataset_uri.uri)
-        if isinstance(dataset_uri, OpenedDataset)
-        else (None, fspath(dataset_uri))
-    )
+    destination = write_destination(dataset_uri, storage_options, base_store_params)
     options = DatasetWriteOptions(
         file_version=file_version(data_storage_version),
         enable_stable_row_ids=enable_stable_row_ids,
@@ -81,12 +87,19 @@ def write_fragments(
         ),
         progress=observer_of(progress),
         transaction_id=transaction_id,
+        initial_bases=initial_bases or (),
+        targets=TargetBases(tuple(target_bases or ()), target_all_bases, destination.uri),
         sync=sync,
     )
-    base = opened.snapshot if opened is not None else None
-    storage = base.storage if base else storage_for(path, storage_options)
     given, batches = batches_of(data, schema)
-    writer = DatasetWriter(storage, given, mode, options, base=base)
+    writer = DatasetWriter(
+        destination.storage,
+        given,
+        mode,
+        options,
+        base=destination.base,
+        open_base=destination.open_base,
+    )
     try:
         for batch in batches:
             writer.write(batch)
@@ -102,8 +115,35 @@ def write_fragments(
     operation: LanceOperation.BaseOperation = LanceOperation.Append(fragments)
     if not is_append:
         new_schema = LanceSchema(Schema(message.overwrite.schema, message.overwrite.schema_metadata))
-        operation = LanceOperation.Overwrite(new_schema, fragments)
+        new_bases = [DatasetBasePath.from_message(each) for each in message.overwrite.initial_bases]
+        operation = LanceOperation.Overwrite(new_schema, fragments, new_bases or None)
     return Transaction(message.read_version, operation, message.uuid)
+
+
+class Destination(NamedTuple):
+    """Dataset that data files are written for, and how its storages are opened."""
+
+    uri: str
+    storage: Storage
+    base: Snapshot | None
+    """Version that the new version is made on; None: the latest, or a new dataset."""
+    open_base: BaseOpener
+
+
+def write_destination(
+    dataset: str | PathLike[str] | OpenedDataset,
+    storage_options: Mapping[str, str] | None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None,
+) -> Destination:
+    """Return the destination of a write; the arguments are those of `write_dataset`."""
+    if not isinstance(dataset, OpenedDataset):
+        path, opener = fspath(dataset), base_opener(storage_options, base_store_params)
+        return Destination(path, storage_for(path, storage_options), None, opener)
+    base = dataset.snapshot
+    if base_store_params is not None:
+        options = base.storage.options if storage_options is None else storage_options
+        base = replace(base, open_base=base_opener(options, base_store_params))
+    return Destination(dataset.uri, base.storage, base, base.open_base)
 
 
 def file_limits(max_rows: int | None, max_bytes: int | None) -> FileLimits:

@@ -1,11 +1,11 @@
-"""Changes of settings and metadata, and the restore of an older version.
+"""Changes of settings, metadata and base paths, and the restore of an older version.
 
 These changes write no data files. After a conflict only the transaction is repeated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
@@ -14,9 +14,10 @@ from lance_core.hints import did_you_mean
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.schema import Schema
 from lance_core.schema.paths import split_path
+from lance_core.table.bases import DatasetBasePath
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
-from lance_core.table.transaction import new_transaction, restore, update_config, update_map
+from lance_core.table.transaction import new_transaction, restore, update_bases, update_config, update_map
 
 Entries = Mapping[str, str | None]
 """New values by key; None removes a key."""
@@ -95,15 +96,50 @@ def update_settings(
     return _commit(snapshot, change, "update_config", transaction_id, sync)
 
 
+def add_bases(
+    snapshot: Snapshot,
+    bases: Sequence[DatasetBasePath],
+    *,
+    properties: Mapping[str, str] | None = None,
+    transaction_id: str | None = None,
+    sync: bool = True,
+) -> Snapshot:
+    """Add base paths to the table.
+
+    Args:
+        snapshot: The opened version.
+        bases: The base paths. The commit gives an id to those without one.
+        properties: Texts that are stored in the transaction.
+        transaction_id, sync: As for `restore_version`.
+
+    Raises:
+        InvalidInputError: Another base path has the same id, name or path, or a path is not absolute.
+        CommitConflictError: Another commit added a base path with the same id, name or path.
+        CommitUnknownError: The storage did not tell whether the version was made.
+    """
+    messages = [base.to_message() for base in bases]
+    return _commit(
+        snapshot,
+        lambda transaction: update_bases(transaction, messages),
+        "update_bases",
+        transaction_id,
+        sync,
+        properties,
+    )
+
+
 def _commit(
     snapshot: Snapshot,
     complete: Callable[[Transaction], Transaction],
     operation: str,
     transaction_id: str | None,
     sync: bool,
+    properties: Mapping[str, str] | None = None,
 ) -> Snapshot:
     def attempt(current: Snapshot) -> Manifest:
-        transaction = new_transaction(current.manifest.version, uuid=transaction_id)
+        transaction = new_transaction(
+            current.manifest.version, uuid=transaction_id, properties=properties or {}
+        )
         return commit(current.storage, complete(transaction), sync=sync)
 
     return with_retries(snapshot, attempt, operation, transaction_id=transaction_id)

@@ -226,10 +226,7 @@ def _check_changed(message: table_pb2.Manifest, context: Context) -> None:
     """
     mixed = message.reader_feature_flags & feature_flags.MIXED_FILE_VERSIONS
     format_ = None if mixed else FileVersion.from_name(message.data_format.version)
-    bases = {
-        base.id: DatasetBasePath(base.id, base.name, base.path, base.is_dataset_root)
-        for base in message.base_paths
-    }
+    bases = {base.id: DatasetBasePath.from_message(base) for base in message.base_paths}
     for fragment in context.changed:
         try:
             files = Fragment(fragment, "the new version", format_, bases).files

@@ -303,7 +303,7 @@ def _keep_what_branches_need(snapshot: Snapshot, root: Storage, inspection: _Ins
         versions = (*list_versions(storage), *detached_versions(storage))
         for manifest in _read_all(storage, versions):
             if manifest is not None:
-                inspection.referenced.add(manifest, with_bases=True)
+                inspection.referenced.add(manifest)
 
 
 def _remove_manifests(

@@ -44,23 +44,20 @@ class ReferencedFiles:
     def __contains__(self, file: FileRole) -> bool:
         return file.name in self._names.get(file.kind, ())
 
-    def add(self, manifest: Manifest, *, with_bases: bool = False) -> None:
-        """Add the files to which a version refers in its own directory.
+    def add(self, manifest: Manifest) -> None:
+        """Add the files to which a version refers.
 
-        With `with_bases`, files in base paths are added, too.
+        Files in base paths are added, too: a base path may be a directory of the dataset itself. Names of
+        files are unique.
         """
         data = self._names.setdefault("data", set())
         deletions = self._names.setdefault("deletion", set())
         for fragment in manifest.message.fragments:
-            data.update(file.path for file in fragment.files if with_bases or not file.HasField("base_id"))
+            data.update(file.path for file in fragment.files)
             if fragment.HasField("deletion_file"):
-                deletion_file = fragment.deletion_file
-                if with_bases or not deletion_file.HasField("base_id"):
-                    deletions.add(deletion_file_name(fragment.id, deletion_file))
+                deletions.add(deletion_file_name(fragment.id, fragment.deletion_file))
         indices = self._names.setdefault("index", set())
-        for segment in manifest.index_segments:
-            if with_bases or segment.description.base_id is None:
-                indices.add(segment.description.uuid)
+        indices.update(segment.description.uuid for segment in manifest.index_segments)
         if manifest.message.transaction_file:
             self._names.setdefault("transaction", set()).add(manifest.message.transaction_file)
 

@@ -3,7 +3,7 @@
 local, local_write, local_state, descriptor: files of this machine. memory: a file in memory.
 object_store, object_write, object_options, object_errors, aws_profile: S3, GCS and Azure.
 fsspec_storage: other file systems. remote: reads of both of these.
-coalesce: merges byte ranges. paths: the rule for paths inside a storage.
+coalesce: merges byte ranges. paths: the rule for paths inside a storage. scoped_options: options of one base.
 """
 
 import re

@@ -23,6 +23,7 @@ from lance_core.errors import (
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
+from lance_core.storage.scoped_options import scoped_options
 
 _SPOOLED = 16 << 20
 """Largest size of a file that is gathered in memory. A larger file goes to a temporary file."""
@@ -48,7 +49,7 @@ class FsspecStorage(Storage):
             InvalidInputError: the file system does not accept the options.
         """
         scheme = uri.partition("://")[0]
-        arguments = dict(options or {})
+        arguments = scoped_options(options or {}, None)
         self.manifest_store = arguments.pop("manifest_store", None)
         try:
             self._files, root = fsspec.core.url_to_fs(uri, **arguments)

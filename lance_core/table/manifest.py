@@ -204,12 +204,7 @@ class Manifest:
     @cached_property
     def base_paths(self) -> Mapping[int, DatasetBasePath]:
         """Declared base paths by id."""
-        return {
-            base.id: DatasetBasePath(
-                base.id, base.name if base.HasField("name") else None, base.path, base.is_dataset_root
-            )
-            for base in self.message.base_paths
-        }
+        return {base.id: DatasetBasePath.from_message(base) for base in self.message.base_paths}
 
     @property
     def used_base_paths(self) -> tuple[DatasetBasePath, ...]:

@@ -84,17 +84,20 @@ def open_snapshot(
     return replace(snapshot, manifest=counted_manifest(storage, manifest, open_base))
 
 
+_DEFAULT_OPENER: BaseOpener = open_base
+
 kept_snapshots = SnapshotCache(64 << 20, open_snapshot)
 """Snapshots of local tables that this process opened by path."""
 
 
-def open_kept(storage: Storage, version: int | None = None) -> Snapshot:
+def open_kept(storage: Storage, version: int | None = None, open_base: BaseOpener = open_base) -> Snapshot:
     """Open a version like `open_snapshot`, but reuse a local manifest that was read before.
 
-    Remote manifests are not cached: asking whether a manifest changed takes as long as reading it.
+    Remote manifests are not cached: asking whether a manifest changed takes as long as reading it. Kept
+    snapshots have base paths opened without storage options, so another `open_base` opens a new snapshot.
     """
-    if storage.is_remote:
-        return open_snapshot(storage, version)
+    if storage.is_remote or open_base is not _DEFAULT_OPENER:
+        return open_snapshot(storage, version, open_base)
     return kept_snapshots.open(storage, latest_version(storage) if version is None else version)
 
 
@@ -111,7 +114,7 @@ def reopen(storage: Storage, version: int, identity: str, opener: BaseOpener) ->
         VersionNotFoundError: the version was removed, or the table was dropped and made again.
         LanceError: another error of `open_snapshot`.
     """
-    snapshot = open_kept(storage, version) if opener is open_base else open_snapshot(storage, version, opener)
+    snapshot = open_kept(storage, version, opener)
     if snapshot.manifest.identity != identity:
         raise VersionNotFoundError(
             f"version {version} belongs to a dataset that was dropped and made again after the pickle"

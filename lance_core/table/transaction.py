@@ -80,10 +80,11 @@ def overwrite(
     fragments: Iterable[table_pb2.DataFragment],
     schema: Schema,
     config: Mapping[str, str] | None = None,
+    initial_bases: Iterable[table_pb2.BasePath] = (),
 ) -> Transaction:
     """Set the operation to an overwrite: it replaces all fragments and the schema, and creates new tables.
 
-    `config` is added to the settings of the table.
+    `config` is added to the settings of the table. Only a new table can get `initial_bases`.
     """
     operation = transaction.overwrite
     operation.SetInParent()
@@ -93,6 +94,7 @@ def overwrite(
         operation.schema_metadata[key] = data
     for key, text in (config or {}).items():
         operation.config_upsert_values[key] = text
+    operation.initial_bases.extend(initial_bases)
     return transaction
 
 

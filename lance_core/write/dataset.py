@@ -28,7 +28,7 @@ from lance_core.schema import Schema, schema_from_arrow
 from lance_core.schema.from_arrow import with_blobs_v2
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
-from lance_core.table.bases import open_base
+from lance_core.table.bases import BaseOpener, numbered, open_base
 from lance_core.table.manifest import Manifest
 from lance_core.table.manifest_dictionaries import dictionaries_of
 from lance_core.table.snapshot import Snapshot, open_snapshot
@@ -56,6 +56,7 @@ class DatasetWriter:
         options: DatasetWriteOptions | None = None,
         *,
         base: Snapshot | None = None,
+        open_base: BaseOpener = open_base,
     ) -> None:
         """Compare the schema with that of the dataset and prepare to write.
 
@@ -66,6 +67,7 @@ class DatasetWriter:
                 append and overwrite create it.
             options: options; None means the defaults.
             base: version on which the new version is based; None means the latest.
+            open_base: opens base paths, if `base` is not given.
 
         Raises:
             InvalidInputError: the mode or an option is invalid, or the schema does not match the dataset.
@@ -79,11 +81,18 @@ class DatasetWriter:
         self._is_committing = False
         self._options = options or DatasetWriteOptions()
         self._mode = mode
-        base = base or _latest(storage)
+        base = base or _latest(storage, open_base)
         if base is not None and mode == "create" and self._committed() is None:
             raise DatasetExistsError("dataset already exists")
         self._base = base.manifest if base else None
         self._open_base = base.open_base if base else open_base
+        if base is not None and mode != "create" and self._options.initial_bases:
+            raise InvalidInputError(
+                f"Cannot register new bases in {mode.title()} mode: the dataset exists; use add_bases"
+            )
+        self._new_bases = numbered(self._options.initial_bases)
+        bases = base.manifest.base_paths.values() if base else self._new_bases
+        targets = self._options.targets.resolve(bases, storage, self._open_base)
         self._session = base.session if base else None
         if self._base is not None:
             feature_flags.check_writable(
@@ -109,6 +118,7 @@ class DatasetWriter:
             progress=self._options.progress,
             sync=self._options.sync,
             dictionaries=self._dictionaries,
+            targets=targets,
         )
 
     @property
@@ -146,8 +156,10 @@ class DatasetWriter:
         )
         if self._base is not None and self._mode == "append":
             return append(transaction, fragments)
-        config = self._options.config if self._base is None else {}
-        return overwrite(transaction, fragments, self._schema, config)
+        if self._base is not None:
+            return overwrite(transaction, fragments, self._schema)
+        new_bases = [base.to_message() for base in self._new_bases]
+        return overwrite(transaction, fragments, self._schema, self._options.config, new_bases)
 
     def commit(self) -> Snapshot:
         """Complete the files and make the version.
@@ -236,26 +248,27 @@ def write_data(
     options: DatasetWriteOptions | None = None,
     *,
     base: Snapshot | None = None,
+    open_base: BaseOpener = open_base,
 ) -> Snapshot:
     """Write all rows of `data` as one version.
 
     Args:
         data, schema: see `lance_core.write.batch_sources.batches_of`.
-        storage, mode, options, base: see `DatasetWriter`.
+        storage, mode, options, base, open_base: see `DatasetWriter`.
 
     Raises:
         LanceError: an error of `DatasetWriter` or `batches_of`.
     """
     given, batches = batches_of(data, schema)
-    with DatasetWriter(storage, given, mode, options, base=base) as writer:
+    with DatasetWriter(storage, given, mode, options, base=base, open_base=open_base) as writer:
         for batch in batches:
             writer.write(batch)
         return writer.commit()
 
 
-def _latest(storage: Storage) -> Snapshot | None:
+def _latest(storage: Storage, open_base: BaseOpener) -> Snapshot | None:
     try:
-        return open_snapshot(storage)
+        return open_snapshot(storage, open_base=open_base)
     except DatasetNotFoundError:
         return None
 

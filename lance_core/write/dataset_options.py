@@ -1,12 +1,14 @@
 """Options of writing a dataset."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.file.writer_options import WriteOptions
+from lance_core.table.bases import DatasetBasePath
 from lance_core.write.fragments import FileLimits, FragmentObserver
+from lance_core.write.targets import TargetBases
 
 STABLE = FileVersion.V2_2
 """File version of new tables, which the current release of the reference calls stable."""
@@ -31,6 +33,10 @@ class DatasetWriteOptions:
     """A UUID that the transaction gets as its own; a new one if not given."""
     config: Mapping[str, str] = field(default_factory=dict)
     """Settings that a new table gets."""
+    initial_bases: Sequence[DatasetBasePath] = ()
+    """Base paths of a new table."""
+    targets: TargetBases = field(default_factory=TargetBases)
+    """Base paths that data files are written to."""
     enable_v2_manifest_paths: bool = True
     sync: bool = True
     """Make everything durable on local disks before the commit is acknowledged."""

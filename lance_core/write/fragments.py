@@ -20,8 +20,7 @@ from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import Storage
 from lance_core.table.fragment import MAX_ROWS
 from lance_core.write.batch_sources import slices
-
-DIRECTORY = "data"
+from lance_core.write.targets import WriteTarget
 
 
 @dataclass(frozen=True)
@@ -63,15 +62,17 @@ class FragmentWriter:
         progress: FragmentObserver | None = None,
         sync: bool = True,
         dictionaries: Dictionaries | None = None,
+        targets: Sequence[WriteTarget] = (),
     ) -> None:
         """Prepare to write files of `version` with the columns of `schema` to `data/` in `storage`.
 
+        If there are `targets`, each file is written to the next of them, and after the last to the first.
         Dictionary columns of 0.1 files need the `dictionaries` of the table.
 
         Raises:
             UnsupportedFeatureError: files of this version cannot store a type of the schema.
         """
-        self._storage = storage
+        self._targets = targets or (WriteTarget(storage),)
         self._schema = schema
         self._version = version
         self._limits = limits or FileLimits()
@@ -80,7 +81,7 @@ class FragmentWriter:
         self._sync = sync
         self._dictionaries = dictionaries
         self._file: DataFileWriter | None = None
-        self._path = ""
+        self._name = ""
         self._complete: list[table_pb2.DataFragment] = []
         self._complete_bytes = 0
         self.num_rows = 0
@@ -115,8 +116,8 @@ class FragmentWriter:
         """
         if self._file is not None:
             self._end(self._file)
-        if self._complete and self._sync:
-            self._storage.sync_directory(DIRECTORY)
+        for target in self._targets[: len(self._complete)] if self._sync else ():
+            target.storage.sync_directory(target.directory)
         return self._complete
 
     def abort(self) -> None:
@@ -124,17 +125,23 @@ class FragmentWriter:
         if self._file is not None:
             self._file.abort()
             self._file = None
-        for fragment in self._complete:
+        for number, fragment in enumerate(self._complete):
+            target = self._target(number)
             for file in fragment.files:
                 with suppress(StorageError):
-                    delete_data_file(self._storage, f"{DIRECTORY}/{file.path}")
+                    delete_data_file(target.storage, target.path(file.path))
         self._complete.clear()
 
+    def _target(self, number: int) -> WriteTarget:
+        """Return the target of the file with this number."""
+        return self._targets[number % len(self._targets)]
+
     def _begin(self) -> DataFileWriter:
-        self._path = new_file_name()
-        path = f"{DIRECTORY}/{self._path}"
-        side_files = SideFiles(self._storage, path, sync=self._sync)
-        file = self._storage.create_file(path, sync=self._sync)
+        target = self._target(len(self._complete))
+        self._name = new_file_name()
+        path = target.path(self._name)
+        side_files = SideFiles(target.storage, path, sync=self._sync)
+        file = target.storage.create_file(path, sync=self._sync)
         try:
             self._file = open_writer(
                 file, self._schema, self._version, self._options, side_files, self._dictionaries
@@ -144,14 +151,22 @@ class FragmentWriter:
             raise
         if self._progress is not None:
             major, minor = self._version.in_manifest
-            begun = table_pb2.DataFile(path=self._path, file_major_version=major, file_minor_version=minor)
+            begun = table_pb2.DataFile(
+                path=self._name,
+                file_major_version=major,
+                file_minor_version=minor,
+                base_id=target.base.id if target.base else None,
+            )
             self._progress.begin(table_pb2.DataFragment(files=[begun]))
         return self._file
 
     def _end(self, file: DataFileWriter) -> None:
         written = file.finish()
         self._file = None
-        message = describe_file(self._path, written)
+        message = describe_file(self._name, written)
+        base = self._target(len(self._complete)).base
+        if base is not None:
+            message.base_id = base.id
         fragment = table_pb2.DataFragment(files=[message], physical_rows=written.num_rows)
         self._complete.append(fragment)
         self._complete_bytes += written.num_bytes

@@ -24,7 +24,7 @@ from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import merge, new_transaction
-from lance_core.write.fragments import DIRECTORY
+from lance_core.write.targets import DIRECTORY
 
 _WRITERS = 4
 """Number of fragments that are written at once: writers often wait for the storage."""

@@ -30,7 +30,8 @@ from lance_core.storage import Storage
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.batch_sources import slices
-from lance_core.write.fragments import DIRECTORY, describe_file, new_file_name
+from lance_core.write.fragments import describe_file, new_file_name
+from lance_core.write.targets import DIRECTORY
 
 
 class ColumnFileWriter:

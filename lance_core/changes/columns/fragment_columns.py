@@ -10,8 +10,8 @@ from lance_core.proto import table_pb2
 from lance_core.schema import Schema
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
-from lance_core.write.fragments import DIRECTORY
 from lance_core.write.schema_conformer import Conformer
+from lance_core.write.targets import DIRECTORY
 
 
 class FragmentColumnsWriter:

@@ -25,7 +25,7 @@ from lance_core.schema import Schema
 from lance_core.table.deletions import Offsets
 from lance_core.table.fragment import TOMBSTONE, Fragment
 from lance_core.table.snapshot import Snapshot
-from lance_core.write.fragments import DIRECTORY
+from lance_core.write.targets import DIRECTORY
 
 
 @dataclass(frozen=True)

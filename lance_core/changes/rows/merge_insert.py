@@ -21,6 +21,7 @@ from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table import transaction as transactions
 from lance_core.table.snapshot import Snapshot
+from lance_core.write.targets import TargetBases
 
 
 def merge_insert(
@@ -31,6 +32,7 @@ def merge_insert(
     conflict_retries: int = CONFLICT_RETRIES,
     retry_timeout: timedelta = RETRY_TIMEOUT,
     transaction_id: str | None = None,
+    targets: TargetBases | None = None,
     sync: bool = True,
 ) -> tuple[Snapshot, Counts]:
     """Merge source rows into a table as one new version.
@@ -44,6 +46,7 @@ def merge_insert(
         plan: Actions per kind of row.
         conflict_retries, retry_timeout: See `with_retries`.
         transaction_id: UUID of the transaction. Repeating it gives the first result.
+        targets: Base paths that the files of new fragments are written to; None: none of them.
         sync: On local disks make everything durable before returning.
 
     Returns:
@@ -59,7 +62,7 @@ def merge_insert(
     plan.check()
     return commit_row_change(
         snapshot,
-        lambda current, change: write_merge(current, source, plan, change, sync=sync),
+        lambda current, change: write_merge(current, source, plan, change, targets, sync=sync),
         "update",
         transaction_id=transaction_id,
         conflict_retries=conflict_retries,
@@ -69,7 +72,13 @@ def merge_insert(
 
 
 def write_merge(
-    snapshot: Snapshot, source: SourceRows, plan: MergePlan, change: RowChange, *, sync: bool
+    snapshot: Snapshot,
+    source: SourceRows,
+    plan: MergePlan,
+    change: RowChange,
+    targets: TargetBases | None = None,
+    *,
+    sync: bool,
 ) -> None:
     """Write the files of a merge, and set its transaction and counts in `change`, which the caller commits.
 
@@ -84,7 +93,7 @@ def write_merge(
     updated = inserted = 0
     new: list[table_pb2.DataFragment] = []
     if plan.when_matched == "update_all" or plan.when_not_matched == "insert_all":
-        rows = NewRows(snapshot, merge.schema, change, sync=sync)
+        rows = NewRows(snapshot, merge.schema, change, targets, sync=sync)
         if plan.when_matched == "update_all":
             for moved in merge.updated(acted):
                 rows.move(moved)

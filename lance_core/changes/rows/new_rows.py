@@ -19,16 +19,26 @@ from lance_core.table.row_versions import Versions
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.dataset import table_file_version
 from lance_core.write.fragments import FragmentWriter
+from lance_core.write.targets import TargetBases
 
 
 class NewRows:
     """Writes moved and inserted rows to new fragments, in bounded memory; for one thread."""
 
-    def __init__(self, snapshot: Snapshot, schema: Schema, change: RowChange, *, sync: bool) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        schema: Schema,
+        change: RowChange,
+        targets: TargetBases | None = None,
+        *,
+        sync: bool,
+    ) -> None:
         """Begin to write rows with the columns of `schema`; `change` gets the writer, to remove the files.
 
         Raises:
             UnsupportedFeatureError: Files of the table's version cannot hold a type.
+            InvalidInputError: The table does not have the base paths of `targets`.
         """
         self._stored = pa.schema([(field.name, field.arrow_type) for field in schema.fields])
         self._keeps_ids = snapshot.manifest.has_stable_row_ids
@@ -36,7 +46,15 @@ class NewRows:
         self._created: list[Versions] = []
         version = table_file_version(None, snapshot.manifest, "append")
         dictionaries = Dictionaries(dictionaries_of(snapshot.manifest), grow=False)
-        self._writer = FragmentWriter(snapshot.storage, schema, version, sync=sync, dictionaries=dictionaries)
+        bases = snapshot.manifest.base_paths.values()
+        self._writer = FragmentWriter(
+            snapshot.storage,
+            schema,
+            version,
+            sync=sync,
+            dictionaries=dictionaries,
+            targets=targets.resolve(bases, snapshot.storage, snapshot.open_base) if targets else (),
+        )
         change.writers.append(self._writer)
 
     def move(self, rows: StoredRows) -> None:

@@ -18,7 +18,7 @@ from lance_core.file.side_files import delete_data_file
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
-from lance_core.write.fragments import DIRECTORY
+from lance_core.write.targets import DIRECTORY
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table import feature_flags
+from lance_core.table.bases import DatasetBasePath, check_new_base
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.Overwrite, context: Context) -> None:
@@ -14,13 +15,17 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Overwrite, context
 
     Raises:
         UnsupportedFeatureError: the table never reuses field ids.
-        InvalidInputError: the operation has base paths, and the table exists.
+        InvalidInputError: the operation has base paths, and the table exists; or see `check_new_base`.
     """
     if message.writer_feature_flags & feature_flags.FIELD_IDS_NEVER_REUSED:
         raise UnsupportedFeatureError("overwriting a table that never reuses field ids")
     if operation.initial_bases:
         if not context.is_new:
             raise InvalidInputError("base paths in an overwrite", expected="a new table")
+        known: list[DatasetBasePath] = []
+        for base in map(DatasetBasePath.from_message, operation.initial_bases):
+            check_new_base(base, known)
+            known.append(base)
         message.base_paths.extend(operation.initial_bases)
     context.indices.replace(None)
     del message.fields[:], message.fragments[:]

@@ -149,7 +149,7 @@ class BlobSource:
             if base_id:
                 file = self._snapshot.storage_of(base_id).open_file(uri)
             else:
-                base = DatasetBasePath(0, "external blob", directory, is_dataset_root=False)
+                base = DatasetBasePath(directory, "external blob")
                 file = self._snapshot.open_base(base, self._snapshot.storage).open_file(name)
             self._other_files[directory, name] = file
         return self._other_files[directory, name]

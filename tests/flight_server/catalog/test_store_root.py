@@ -193,7 +193,7 @@ def test_only_what_is_below_the_root_is_a_base(s3: S3, path: str) -> None:
     storage = storage_for("s3://b/served", s3.options())
     catalog = StoreCatalog(storage, 1 << 20)
     with pytest.raises(UnsupportedFeatureError, match="outside"):
-        catalog._open_base(DatasetBasePath(1, None, path, True), storage)
+        catalog._open_base(DatasetBasePath(path, is_dataset_root=True, id=1), storage)
 
 
 def test_requests_of_the_catalog_are_bounded(root: str, s3: S3, proxy: Proxy) -> None:

@@ -95,7 +95,7 @@ def test_a_base_of_another_kind_of_server_is_not_followed(tmp_path: Path) -> Non
     """T11: a manifest alone does not make this process send requests to any server."""
     for path in ("http://169.254.169.254/latest", "ftp://host/x", "memory://x"):
         with pytest.raises(UnsupportedFeatureError, match="base path 1"):
-            open_base(DatasetBasePath(1, None, path, True), storage_for(str(tmp_path)))
+            open_base(DatasetBasePath(path, is_dataset_root=True, id=1), storage_for(str(tmp_path)))
 
 
 def test_blobs(s3: S3, bucket: str) -> None:
