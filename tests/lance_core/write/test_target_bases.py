@@ -102,7 +102,7 @@ def test_all_bases_are_targets(tmp_path: Path) -> None:
 
 
 def test_the_dataset_itself_may_be_a_target(tmp_path: Path) -> None:
-    """Its URI as the caller gave it and its absolute path both name it. Paths name bases, too."""
+    """Two texts name the dataset: the URI that the caller gave, and its absolute path. Paths name bases."""
     dataset = create(tmp_path, target_bases=[str(tmp_path / "t"), str(tmp_path / "rooted")])
     assert bases_of(dataset) == [[None], [2], [None]]
     assert_same(dataset)
@@ -271,7 +271,7 @@ def test_progress_tells_the_base_of_a_file(tmp_path: Path) -> None:
 
 
 def test_large_blobs_are_written_beside_their_data_file(tmp_path: Path) -> None:
-    """Of the blobs of a base, all files are in the base."""
+    """Blob files and their data file are in the same base."""
     values = [np.random.default_rng(n).bytes(size) for n, size in enumerate((10, 100_000, 5 << 20))]
     table = pa.table([lance.blob_array(values)], schema=pa.schema([lance.blob_field("b")]))
     dataset = lance_core.write_dataset(
