@@ -1,6 +1,6 @@
 """Writing a dataset: batches are written one by one, then committed as the next version."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -28,7 +28,7 @@ from lance_core.schema import Schema, schema_from_arrow
 from lance_core.schema.from_arrow import with_blobs_v2
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
-from lance_core.table.bases import BaseOpener, numbered, open_base
+from lance_core.table.bases import BaseOpener, DatasetBasePath, numbered, open_base
 from lance_core.table.manifest import Manifest
 from lance_core.table.manifest_dictionaries import dictionaries_of
 from lance_core.table.snapshot import Snapshot, open_snapshot
@@ -91,7 +91,7 @@ class DatasetWriter:
                 f"Cannot register new bases in {mode.title()} mode: the dataset exists; use add_bases"
             )
         self._new_bases = numbered(self._options.initial_bases)
-        bases = base.manifest.base_paths.values() if base else self._new_bases
+        bases = list(base.manifest.base_paths.values()) if base else self._new_bases
         targets = self._options.targets.resolve(bases, storage, self._open_base)
         self._session = base.session if base else None
         if self._base is not None:
@@ -114,7 +114,7 @@ class DatasetWriter:
             self._conformer.schema,
             version,
             limits=self._options.limits,
-            options=self._file_options(),
+            options=self._file_options(bases),
             progress=self._options.progress,
             sync=self._options.sync,
             dictionaries=self._dictionaries,
@@ -196,12 +196,11 @@ class DatasetWriter:
                 raise
         return self._opened(manifest)
 
-    def _file_options(self) -> WriteOptions:
-        """Return the options of data files, with the base paths that may hold blobs."""
+    def _file_options(self, bases: Sequence[DatasetBasePath]) -> WriteOptions:
+        """Return the options of data files, with those of the table's base paths that may hold blobs."""
         files = self._options.files
-        known = self._base.base_paths.values() if self._base is not None else ()
-        bases = [(base.id, base.path) for base in known if not base.is_dataset_root]
-        return replace(files, external_blobs=files.external_blobs.with_bases(bases))
+        outside = [(base.id, base.path) for base in bases if not base.is_dataset_root]
+        return replace(files, external_blobs=files.external_blobs.with_bases(outside))
 
     def _committed(self) -> Manifest | None:
         """Return the version that the given transaction id made before; None if there is none."""

@@ -422,3 +422,15 @@ def test_columns_in_bases_are_replaced(tmp_path: Path) -> None:
         assert dataset.to_table()["b"].to_pylist() == values
         assert bases_of(dataset) == [[None, None], [2, 2]]
         assert_same(dataset)
+
+
+def test_blobs_may_be_below_a_base_of_a_new_dataset(tmp_path: Path) -> None:
+    """The base path that the write itself adds gives the file its number."""
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain" / "a.bin").write_bytes(b"abc")
+    table = pa.table(
+        [lance.blob_array([f"file://{tmp_path}/plain/a.bin"])], schema=pa.schema([lance.blob_field("b")])
+    )
+    dataset = lance_core.write_dataset(table, tmp_path / "t", initial_bases=two_bases(tmp_path))
+    for opened in (dataset, lance.dataset(dataset.uri)):
+        assert [blob.read() for blob in opened.take_blobs("b", indices=[0])] == [b"abc"]
