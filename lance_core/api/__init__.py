@@ -2,8 +2,8 @@
 
 A user of the reference writes `import lance_core as lance`: the package root offers the names that are listed
 here. For a module of the reference, such as `lance.fragment`, write `lance_core.api.fragment`; there are also
-`blob`, `commit`, `dataset`, `optimize`, `progress`, `schema`, `udf`. (`lance_core.file` is not `lance.file`
-but the file format itself.) docs/pylance.md lists what is missing.
+`blob`, `commit`, `dataset`, `file`, `optimize`, `progress`, `schema`, `udf`. (`lance_core.file` is not
+`lance.file` but the file format itself.) docs/pylance.md lists what is missing.
 
     dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of row_changes,
                    column_changes, blob_reads, history, indexing and commit, which all inherit from opened.
@@ -11,6 +11,8 @@ but the file format itself.) docs/pylance.md lists what is missing.
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
     schema         LanceSchema: a schema with the ids of its fields
     write          data files without a commit
+    file           single data files without a dataset; file_streams: readers and writers;
+                   file_session: all files of a directory; file_metadata: descriptions as plain data
     merge_insert, optimize, delta, tags_and_branches, udf, blob, progress
                    objects that methods of a dataset take or return
     late           the import of names at their first use

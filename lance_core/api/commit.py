@@ -19,6 +19,7 @@ from lance_core.table.snapshot import Snapshot, open_snapshot
 from lance_core.table.versions import latest_version
 
 if TYPE_CHECKING:
+    from lance_core.api.file_session import LanceFileSession
     from lance_core.api.operations import LanceOperation, Transaction
     from lance_core.api.schema import LanceSchema
 
@@ -34,6 +35,12 @@ class Committing(OpenedDataset):
         from lance_core.api.schema import LanceSchema  # late: most processes only read
 
         return LanceSchema(self._snapshot.manifest.schema)
+
+    def new_file_session(self) -> LanceFileSession:
+        """Return readers and writers of single files below the dataset. Data files are in `data/`."""
+        from lance_core.api.file_session import LanceFileSession  # late: most processes only read
+
+        return LanceFileSession.of_storage(self._snapshot.storage)
 
     @classmethod
     def commit(

@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.table.deletions import path_of
+
+if TYPE_CHECKING:
+    from lance_core.api.opened import OpenedDataset
 
 _ARRAY, _BITMAP = "array", "bitmap"
 
@@ -31,6 +34,27 @@ class DataFile:
     file_minor_version: int = 0
     file_size_bytes: int | None = None
     base_id: int | None = None
+
+    @classmethod
+    def create(cls, dataset: OpenedDataset, path: str, *, base_id: int | None = None) -> Self:
+        """Return the description of a file that exists already, for `LanceOperation.DataReplacement`.
+
+        Columns of the file are matched with those of the dataset by name; structs need all their fields.
+
+        Args:
+            dataset: The dataset.
+            path: Path of the file relative to `data/` of the dataset, or to the base path.
+            base_id: Id of the base path of the file; None for the dataset itself.
+
+        Raises:
+            InvalidInputError: The dataset lacks a column of the file, or the column has another type.
+            UnsupportedFeatureError: The file has version 0.1, or an unknown version.
+            CorruptFileError: The bytes contradict the format.
+            StorageError: The file is missing, or the storage failed.
+        """
+        from lance_core.table.stored_file import describe_stored_file  # late: most processes only read
+
+        return cls.from_message(describe_stored_file(dataset.snapshot, path, base_id))
 
     def field_ids(self) -> list[int]:
         """Return the field ids, like `fields`."""

@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from lance_core.errors import CorruptFileError
 from lance_core.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, FileVersion, parse_footer
 from lance_core.proto import file2_pb2, file_pb2
-from lance_core.schema import Schema
+from lance_core.schema import Field, Schema, leaves, nodes
 from lance_core.storage import ReadableFile
 
 TAIL_BYTES = 64 << 10
@@ -101,6 +101,29 @@ class FileMetadata:
         """
         message = self.descriptor.schema
         return Schema(message.fields, message.metadata, file=self.name)
+
+    def column_fields(self) -> tuple[Field, ...]:
+        """Return the field of each column, in the order of the columns, from the schema in the file. Hidden
+        columns come after them and have no field.
+        """
+        owners = nodes if self.version == FileVersion.V2_0 else leaves
+        return tuple(owner for top in self.schema.fields for owner in owners(top))
+
+    @property
+    def num_column_metadata_bytes(self) -> int:
+        """Bytes of the metadata of all columns, with the table of their positions."""
+        start, end = self._columns_lie
+        return end - start + self.num_columns * TABLE_ENTRY_BYTES
+
+    @property
+    def num_global_buffer_bytes(self) -> int:
+        """Bytes of all global buffers, with the descriptor of the file."""
+        return sum(size for _, size in self.global_buffers)
+
+    @property
+    def num_data_bytes(self) -> int:
+        """Bytes before the metadata of the columns, without global buffers."""
+        return self._columns_lie[0] - self.num_global_buffer_bytes
 
     def column(self, index: int) -> ColumnMetadata:
         """Return the metadata of one column. It is decoded by the first call.

@@ -270,12 +270,15 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
+    def create_file(self, path: str, *, sync: bool = True, replace: bool = False) -> WritableFile:
         """Start a new file, to be written sequentially.
 
+        With `replace` the file takes the place of a file at `path` when it is closed: readers see the old or
+        the new one.
+
         Raises:
-            AlreadyExistsError: there is a file at `path`. If the check would cost a request, `close` raises
-                it.
+            AlreadyExistsError: there is a file at `path`, without `replace`. If the check would cost a
+                request, `close` raises it.
             StorageError: the storage failed.
         """
 

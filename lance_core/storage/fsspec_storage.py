@@ -102,8 +102,8 @@ class FsspecStorage(Storage):
         storage.options, storage.manifest_store = self.options, self.manifest_store
         return storage
 
-    def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
-        if self.exists(path):
+    def create_file(self, path: str, *, sync: bool = True, replace: bool = False) -> WritableFile:
+        if not replace and self.exists(path):
             raise AlreadyExistsError("file exists", file=path)
         return NewFsspecFile(path, self)
 

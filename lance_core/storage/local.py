@@ -116,13 +116,13 @@ class LocalStorage(Storage):
     def exists(self, path: str) -> bool:
         return os.path.isfile(self._absolute(path))
 
-    def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
+    def create_file(self, path: str, *, sync: bool = True, replace: bool = False) -> WritableFile:
         contained_path(path)
         parent, _, name = path.rpartition("/")
         directory = self._directory(parent, sync)
-        if os.access(name, os.F_OK, dir_fd=directory.number, follow_symlinks=False):
+        if not replace and os.access(name, os.F_OK, dir_fd=directory.number, follow_symlinks=False):
             raise AlreadyExistsError("file exists", file=path)
-        return NewLocalFile(path, directory, sync=sync)
+        return NewLocalFile(path, directory, sync=sync, replace=replace)
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         directory = self._directory(contained_path(path).rpartition("/")[0], sync)

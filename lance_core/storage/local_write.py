@@ -27,13 +27,14 @@ class NewLocalFile(WritableFile):
     too, so readers built on it do not list them.
     """
 
-    def __init__(self, path: str, directory: Descriptor, *, sync: bool) -> None:
+    def __init__(self, path: str, directory: Descriptor, *, sync: bool, replace: bool = False) -> None:
         self.name = path
         self.position = 0
         self._final_name = path.rpartition("/")[2]
         self._staged_name: str | None = None
         self._directory = directory
         self._sync = sync
+        self._replace = replace
         self._is_published = False
         self._gathered = bytearray()
         self._descriptor: Descriptor | None = self._create()
@@ -127,21 +128,28 @@ class NewLocalFile(WritableFile):
             remaining = remaining[count:]
 
     def _publish(self, descriptor: Descriptor) -> None:
+        if self._replace:
+            directory = self._directory.number
+            if self._staged_name is None:
+                self._staged_name = f"{self._final_name}#{secrets.randbits(63)}"
+                self._link(f"/proc/self/fd/{descriptor.number}", self._staged_name, follow_links=True)
+            os.rename(self._staged_name, self._final_name, src_dir_fd=directory, dst_dir_fd=directory)
+            self._staged_name = None
+            self._is_published = True
+            return
         source = self._staged_name or f"/proc/self/fd/{descriptor.number}"
         try:
-            os.link(
-                source,
-                self._final_name,
-                src_dir_fd=self._directory.number,
-                dst_dir_fd=self._directory.number,
-                follow_symlinks=self._staged_name is None,
-            )
+            self._link(source, self._final_name, follow_links=self._staged_name is None)
         except FileExistsError:
             # A network file system repeats a call if its answer is lost. The link that it then finds can be
             # our own.
             if os.fstat(descriptor.number).st_nlink != (1 if self._staged_name is None else 2):
                 raise AlreadyExistsError("file exists", file=self.name) from None
         self._is_published = True
+
+    def _link(self, source: str, name: str, *, follow_links: bool) -> None:
+        directory = self._directory.number
+        os.link(source, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=follow_links)
 
     def _open_descriptor(self) -> Descriptor:
         if self._descriptor is None:

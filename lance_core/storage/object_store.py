@@ -16,7 +16,7 @@ from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputEr
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.object_errors import FAILURES, is_broken_off, is_impossible_range, store_error
 from lance_core.storage.object_options import Clients, connect
-from lance_core.storage.object_write import NewObject, put_if_absent
+from lance_core.storage.object_write import NewObject, put, put_if_absent
 from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
 
@@ -151,20 +151,17 @@ class ObjectStorage(Storage):
         below.uri += self._query
         return below
 
-    def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
+    def create_file(self, path: str, *, sync: bool = True, replace: bool = False) -> WritableFile:
         exclusive = self.manifest_store is None
-        return NewObject(path, self._key(contained_path(path)), self._clients, exclusive=exclusive)
+        key = self._key(contained_path(path))
+        return NewObject(path, key, self._clients, exclusive=exclusive, replace=replace)
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         exclusive = self.manifest_store is None
         put_if_absent(self._clients, self._key(contained_path(path)), data, path, exclusive=exclusive)
 
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        content = memoryview(data).tobytes()
-        try:
-            obstore.put(self._clients.patient, self._key(contained_path(path)), content, use_multipart=False)
-        except FAILURES as error:
-            raise store_error(error, path) from None
+        put(self._clients, self._key(contained_path(path)), memoryview(data).tobytes(), path)
 
     def delete_file(self, path: str) -> None:
         try:

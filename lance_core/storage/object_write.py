@@ -66,6 +66,15 @@ def put_if_absent(clients: Clients, key: str, data: Bytes, name: str, *, exclusi
 
 def _put_where_none_is_seen(clients: Clients, key: str, content: bytes, name: str) -> None:
     check_absent(clients, key, name)
+    put(clients, key, content, name)
+
+
+def put(clients: Clients, key: str, content: bytes, name: str) -> None:
+    """Write an object by one request. It replaces an existing object.
+
+    Raises:
+        StorageError: the storage failed.
+    """
     try:
         obstore.put(clients.patient, key, content, use_multipart=False)
     except FAILURES as error:
@@ -106,9 +115,12 @@ class NewObject(WritableFile):
     exclusive uploads in parts. Names of data files are used once.
     """
 
-    def __init__(self, path: str, key: str, clients: Clients, *, exclusive: bool = True) -> None:
-        """Start an object. `exclusive` has the meaning of `put_if_absent`."""
+    def __init__(
+        self, path: str, key: str, clients: Clients, *, exclusive: bool = True, replace: bool = False
+    ) -> None:
+        """Start an object. `exclusive` has the meaning of `put_if_absent`. With `replace` it may exist."""
         self.name = path
+        self._replace = replace
         self._exclusive = exclusive
         self.position = 0
         self._key = key
@@ -136,12 +148,14 @@ class NewObject(WritableFile):
             return
         self._check_open()
         try:
-            if self._upload is None:
-                gathered, exclusive = self._gathered, self._exclusive
-                put_if_absent(self._clients, self._key, gathered, self.name, exclusive=exclusive)
-            else:
+            if self._upload is not None:
                 self._send()
                 self._upload.finish()
+            elif self._replace:
+                put(self._clients, self._key, bytes(self._gathered), self.name)
+            else:
+                gathered, exclusive = self._gathered, self._exclusive
+                put_if_absent(self._clients, self._key, gathered, self.name, exclusive=exclusive)
         except BaseException:
             self.abort()
             raise
@@ -162,7 +176,8 @@ class NewObject(WritableFile):
         part, self._gathered = self._gathered, bytearray()
         try:
             if self._upload is None:
-                check_absent(self._clients, self._key, self.name)
+                if not self._replace:
+                    check_absent(self._clients, self._key, self.name)
                 self._upload = _Upload(self._clients, self._key, self.name)
             self._upload.send(part)
         except BaseException:

@@ -42,8 +42,8 @@ class DatasetWriteOptions:
     """Make everything durable on local disks before the commit is acknowledged."""
 
 
-def file_version(name: str | None) -> FileVersion | None:
-    """Return the version that a caller names.
+def file_version(name: str | None, argument: str = "data_storage_version") -> FileVersion | None:
+    """Return the version that a caller names; `argument` is for messages.
 
     Raises:
         InvalidInputError: there is no such version.
@@ -57,5 +57,5 @@ def file_version(name: str | None) -> FileVersion | None:
         return _ALIASES.get(name) or FileVersion.from_name(name)
     except UnsupportedFeatureError:
         raise InvalidInputError(
-            "data_storage_version", expected="stable, legacy, 0.1, 2.0, 2.1 or 2.2", found=repr(name)
+            argument, expected="stable, legacy, 0.1, 2.0, 2.1 or 2.2", found=repr(name)
         ) from None

@@ -107,9 +107,10 @@ class FaultStorage(Storage):
         below.uri = below._real.uri
         return below
 
-    def create_file(self, path: str, *, sync: bool = True) -> WritableFile:
+    def create_file(self, path: str, *, sync: bool = True, replace: bool = False) -> WritableFile:
         files: list[WritableFile] = []
-        self.change(f"create {path}", lambda: files.append(self._real.create_file(path, sync=sync)))
+        create = self._real.create_file
+        self.change(f"create {path}", lambda: files.append(create(path, sync=sync, replace=replace)))
         return _FaultFile(self, files[0])
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:

@@ -61,14 +61,17 @@ class RowTaker:
         columns: tuple[str, ...] | None,
         files: DataFiles,
         computed: Computed | None = None,
+        *,
+        blob_handling: str = "blobs_descriptions",
     ) -> None:
-        """Prepare to take `columns`, or `computed` columns; None for all.
+        """Prepare to take `columns`, or `computed` columns; None for all. Without `columns`, blobs are
+        returned as `blob_handling` says; see `ScanOptions`.
 
         Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does.
         """
         schema = snapshot.manifest.schema
         self._projection = (
-            project(schema, ScanOptions(computed=computed))
+            project(schema, ScanOptions(computed=computed, blob_handling=blob_handling))
             if columns is None
             else project_narrowed(schema, columns)
         )

@@ -234,6 +234,20 @@ def test_an_aborted_file_leaves_nothing(storage: Storage, size: int) -> None:
             act()
 
 
+@pytest.mark.parametrize("size", [100, 25 << 20])
+def test_a_file_is_replaced_when_the_new_one_is_complete(storage: Storage, size: int) -> None:
+    """T35: only for callers that ask for it; readers see the old or the new file."""
+    storage.put_if_absent("data/a", b"old")
+    aborted = storage.create_file("data/a", sync=False, replace=True)
+    aborted.write(bytes(size))
+    aborted.abort()
+    with storage.create_file("data/a", replace=True) as file:
+        file.write(bytes(size))
+        assert storage.read_file("data/a") == b"old"
+    assert storage.read_file("data/a") == bytes(size)
+    assert storage.list_names("data") == ["a"]
+
+
 def test_an_existing_file_is_never_replaced(storage: Storage) -> None:
     """T37"""
     storage.put_if_absent("_versions/1", b"first")
