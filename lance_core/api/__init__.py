@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
 from lance_core.api.dataset import (
+    AlterColumn,
     Branch,
     Branches,
     DeleteResult,
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from lance_core.version import __version__
 
 __all__ = [
+    "AlterColumn",
     "BatchUDF",
     "Blob",
     "BlobArray",

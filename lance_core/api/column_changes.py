@@ -7,7 +7,7 @@ used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 import pyarrow as pa
 
@@ -17,6 +17,15 @@ from lance_core.schema.paths import check_names
 
 if TYPE_CHECKING:
     from lance_core.changes.columns.column_sources import ColumnSource
+
+
+class AlterColumn(TypedDict, total=False):
+    """Change of one column; see `LanceDataset.alter_columns`. What is left out or None stays as it is."""
+
+    path: Required[str]
+    name: str | None
+    nullable: bool | None
+    data_type: pa.DataType | str | None
 
 
 class ColumnChanges(OpenedDataset):
@@ -89,7 +98,10 @@ class ColumnChanges(OpenedDataset):
         self._snapshot = drop_columns(self.snapshot, columns, transaction_id=transaction_id, sync=sync)
 
     def alter_columns(
-        self, *alterations: Mapping[str, Any], transaction_id: str | None = None, sync: bool = True
+        self,
+        *alterations: AlterColumn | Mapping[str, Any],
+        transaction_id: str | None = None,
+        sync: bool = True,
     ) -> None:
         """Change names, types and nullability of columns.
 

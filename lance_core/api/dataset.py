@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import pyarrow as pa
 
 from lance_core.api.blob_reads import BlobReads
-from lance_core.api.column_changes import ColumnChanges
+from lance_core.api.column_changes import AlterColumn, ColumnChanges
 from lance_core.api.commit import Committing
 from lance_core.api.fragment import LanceFragment
 from lance_core.api.history import History, Version
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from lance_core.write.dataset import Mode
 
 __all__ = [
+    "AlterColumn",
     "Branch",
     "Branches",
     "DatasetDelta",

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.hints import did_you_mean
+from lance_core.scan.plan.projection import ROW_COLUMNS
 from lance_core.schema import Schema
 from lance_core.write.schema_conformer import Conformer
 
@@ -18,6 +19,8 @@ def replaceable_columns(schema: Schema, given: pa.Schema) -> tuple[Schema, Confo
     """
     known = [field.name for field in schema.fields]
     for name in given.names:
+        if name in ROW_COLUMNS and name not in known:
+            raise InvalidInputError("metadata column of rows cannot be updated", column=name)
         if name not in known:
             raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, known)}")
     ids = {node.id for field in schema.fields if field.name in given.names for node in field.walk()}

@@ -410,7 +410,8 @@ def test_types_by_name(tmp_path: Path) -> None:
     """A type may be the name that a CAST has for it, and new columns of nulls are types by name."""
     both = copies(tmp_path)
     ours = lance_core.dataset(both.ours)
-    ours.alter_columns({"path": "a", "data_type": "int"}, {"path": "t", "data_type": pa.large_string()})
+    longer: lance_core.AlterColumn = {"path": "t", "data_type": pa.large_string()}
+    ours.alter_columns({"path": "a", "data_type": "int"}, longer)
     assert ours.schema.field("a").type == pa.int32()
     ours.add_columns({"n": pa.int16(), "v": pa.list_(pa.float32(), 2)})
     assert ours.schema.types[-2:] == [pa.int16(), pa.list_(pa.float32(), 2)]

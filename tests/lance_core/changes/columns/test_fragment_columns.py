@@ -176,6 +176,13 @@ def test_refused_updates_leave_no_files(rows: pa.Table, tmp_path: Path) -> None:
     assert sorted((both.ours / "data").iterdir()) == files
 
 
+@pytest.mark.parametrize("column", ["_rowid", "_rowaddr", "_row_created_at_version"])
+def test_row_ids_and_the_like_cannot_be_updated(column: str, tmp_path: Path) -> None:
+    fragment = lance_core.dataset(copies(tmp_path).ours).get_fragment(1)
+    with pytest.raises(InvalidInputError, match=f"metadata column .*{column}"):
+        fragment.update_columns(pa.table({"a": [4], column: pa.array([0], pa.uint64())}), "a")
+
+
 def test_updates_of_legacy_files(tmp_path: Path) -> None:
     both = copies(tmp_path, "0.1", stable_row_ids=False)
     with pytest.raises(UnsupportedFeatureError, match=r"0\.1"):
