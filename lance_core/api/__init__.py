@@ -2,8 +2,8 @@
 
 A user of the reference writes `import lance_core as lance`: the package root offers the names that are listed
 here. For a module of the reference, such as `lance.fragment`, write `lance_core.api.fragment`; there are also
-`blob`, `commit`, `dataset`, `file`, `optimize`, `progress`, `schema`, `udf`. (`lance_core.file` is not
-`lance.file` but the file format itself.) docs/pylance.md lists what is missing.
+`arrow`, `blob`, `commit`, `dataset`, `file`, `optimize`, `progress`, `sampler`, `schema`, `udf`.
+(`lance_core.file` is not `lance.file` but the file format itself.) docs/pylance.md lists what is missing.
 
     dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of row_changes,
                    column_changes, blob_reads, history, indexing and commit, which all inherit from opened.
@@ -15,6 +15,8 @@ here. For a module of the reference, such as `lance.fragment`, write `lance_core
                    file_session: all files of a directory; file_metadata: descriptions as plain data
     merge_insert, optimize, delta, tags_and_branches, udf, blob, progress
                    objects that methods of a dataset take or return
+    sampler        samples of rows, and rows shared among processes; sharded_batch_iterator: the older way
+    arrow          Arrow types for bfloat16 (bfloat16, bfloat16_values) and images (images)
     late           the import of names at their first use
 """
 
