@@ -47,7 +47,7 @@ class ColumnChanges(OpenedDataset):
             transforms: SQL expressions by name; a function from record batches to batches (see
                 `lance_core.batch_udf`); any data that `write_dataset` takes, with one row per row of the
                 dataset in dataset order; or for columns of nulls, without data: types by name, a field, a
-                list of fields or a schema.
+                list of fields or a schema. Blobs may be files below base paths.
             read_columns: Columns that the function gets; `_rowid` and `_rowaddr` are possible. All columns if
                 left out.
             reader_schema: Schema that an iterable of batches is converted to.
@@ -63,6 +63,7 @@ class ColumnChanges(OpenedDataset):
         """
         from lance_core.api.udf import BatchUDF
         from lance_core.changes.columns.add import add_columns, add_null_columns
+        from lance_core.file.external_blobs import ExternalBlobs
 
         if isinstance(transforms, pa.Field):
             transforms = [transforms]
@@ -76,7 +77,13 @@ class ColumnChanges(OpenedDataset):
             )
             return
         source = new_columns(transforms, read_columns, reader_schema, batch_size)
-        self._snapshot = add_columns(self.snapshot, source, transaction_id=transaction_id, sync=sync)
+        self._snapshot = add_columns(
+            self.snapshot,
+            source,
+            external_blobs=ExternalBlobs(in_bases=True),
+            transaction_id=transaction_id,
+            sync=sync,
+        )
         if isinstance(transforms, BatchUDF) and transforms.checkpoints is not None:
             transforms.checkpoints.remove()
 

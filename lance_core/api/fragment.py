@@ -234,8 +234,11 @@ class LanceFragment:
     def _add(self, source: ColumnSource) -> tuple[FragmentMetadata, LanceSchema]:
         from lance_core.api.schema import LanceSchema  # late: most processes only read
         from lance_core.changes.columns.add import write_fragment_columns
+        from lance_core.file.external_blobs import ExternalBlobs
 
-        message, schema = write_fragment_columns(self._dataset.snapshot, self._metadata, source)
+        message, schema = write_fragment_columns(
+            self._dataset.snapshot, self._metadata, source, external_blobs=ExternalBlobs(in_bases=True)
+        )
         return FragmentMetadata.from_message(message), LanceSchema(schema)
 
     def count_rows(self, filter: Any = None) -> int:

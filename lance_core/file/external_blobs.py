@@ -7,15 +7,26 @@ other file is stored as its absolute URI. Source: docs/format.md, "Blobs".
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Protocol, Self
 from urllib.parse import unquote
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://.")
 _FILE = "file://"
+
+
+class BasePath(Protocol):
+    """Base path of a table; see `lance_core.table.bases`."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def is_dataset_root(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +42,13 @@ class ExternalBlobs:
     bases: tuple[tuple[int, str], ...] = ()
     """Number and path of each base path that may hold blobs, the most specific first."""
 
-    def with_bases(self, bases: Sequence[tuple[int, str]]) -> Self:
-        """Return the same rules with the base paths of a table."""
+    def with_bases(self, bases: Iterable[BasePath]) -> Self:
+        """Return the same rules with the base paths of a table. Roots of datasets hold no blobs."""
         if not self.in_bases:
             return self
-        prefixes = [(number, f"{_plain(path).rstrip('/')}/") for number, path in bases]
+        prefixes = [
+            (base.id, f"{_plain(base.path).rstrip('/')}/") for base in bases if not base.is_dataset_root
+        ]
         return replace(self, bases=tuple(sorted(prefixes, key=lambda base: len(base[1]), reverse=True)))
 
     def places(self, uris: Sequence[str], column: str) -> list[tuple[int, str]]:

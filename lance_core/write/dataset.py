@@ -199,8 +199,7 @@ class DatasetWriter:
     def _file_options(self, bases: Sequence[DatasetBasePath]) -> WriteOptions:
         """Return the options of data files, with those of the table's base paths that may hold blobs."""
         files = self._options.files
-        outside = [(base.id, base.path) for base in bases if not base.is_dataset_root]
-        return replace(files, external_blobs=files.external_blobs.with_bases(outside))
+        return replace(files, external_blobs=files.external_blobs.with_bases(bases))
 
     def _committed(self) -> Manifest | None:
         """Return the version that the given transaction id made before; None if there is none."""

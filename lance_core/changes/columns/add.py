@@ -11,6 +11,7 @@ from lance_core.changes.columns.column_file import delete_files
 from lance_core.changes.columns.column_sources import ColumnSource, ExpressionColumns
 from lance_core.changes.columns.schema_evolution import with_fields
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
@@ -21,9 +22,16 @@ from lance_core.write.targets import DIRECTORY
 
 
 def add_columns(
-    snapshot: Snapshot, source: ColumnSource, *, transaction_id: str | None = None, sync: bool = True
+    snapshot: Snapshot,
+    source: ColumnSource,
+    *,
+    external_blobs: ExternalBlobs | None = None,
+    transaction_id: str | None = None,
+    sync: bool = True,
 ) -> Snapshot:
     """Add columns whose values come from `source`. Expressions that are all null write no files.
+
+    `external_blobs` says which blobs may stay outside the dataset. By default none may.
 
     Raises:
         InvalidInputError: A column exists already, or the source has not exactly one value per row.
@@ -33,7 +41,7 @@ def add_columns(
     """
 
     def plan(current: Snapshot) -> ColumnChange:
-        change = plan_columns(current, source)
+        change = plan_columns(current, source, external_blobs)
         has_holes = current.manifest.data_storage_version != FileVersion.V0_1.name
         if isinstance(source, ExpressionColumns) and source.are_nulls and has_holes:
             return _without_values(change.schema)
@@ -42,7 +50,9 @@ def add_columns(
     return commit_column_change(snapshot, plan, transaction_id=transaction_id, sync=sync)
 
 
-def plan_columns(snapshot: Snapshot, source: ColumnSource) -> ColumnChange:
+def plan_columns(
+    snapshot: Snapshot, source: ColumnSource, external_blobs: ExternalBlobs | None = None
+) -> ColumnChange:
     """Return the columns of `source` as a change of one version; errors are those of `add_columns`."""
     manifest = snapshot.manifest
     given = source.schema(snapshot)
@@ -55,11 +65,17 @@ def plan_columns(snapshot: Snapshot, source: ColumnSource) -> ColumnChange:
     def batches(fragment: Fragment) -> Iterator[pa.RecordBatch]:
         return map(conformer.conform, source.batches(snapshot, fragment))
 
-    return ColumnChange(schema, new_fields, batches, source.finish, source.is_ordered)
+    rules = external_blobs or ExternalBlobs()
+    return ColumnChange(schema, new_fields, batches, source.finish, source.is_ordered, rules)
 
 
 def write_fragment_columns(
-    snapshot: Snapshot, fragment: Fragment, source: ColumnSource, *, sync: bool = True
+    snapshot: Snapshot,
+    fragment: Fragment,
+    source: ColumnSource,
+    *,
+    external_blobs: ExternalBlobs | None = None,
+    sync: bool = True,
 ) -> tuple[table_pb2.DataFragment, Schema]:
     """Write the columns of `source` for one fragment, without a commit.
 
@@ -69,7 +85,7 @@ def write_fragment_columns(
     Raises:
         LanceError: The errors of `add_columns`.
     """
-    change = plan_columns(snapshot, source)
+    change = plan_columns(snapshot, source, external_blobs)
     file = write_columns(snapshot, fragment, change, sync=sync)
     try:
         change.finish()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from lance_core.changes.columns.schema_evolution import preserves_nullability, u
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.errors import CommitUnknownError, LanceError
+from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema
 from lance_core.table.fragment import Fragment
@@ -44,6 +45,8 @@ class ColumnChange:
     """Called after the last fragment; may raise."""
     is_ordered: bool = True
     """Whether `batches` must be called in dataset order, one fragment after the other."""
+    external_blobs: ExternalBlobs = field(default_factory=ExternalBlobs)
+    """Rules about new blobs that stay outside the dataset."""
 
 
 def commit_column_change(
@@ -107,7 +110,9 @@ def write_columns(
         InvalidInputError: the change has not one value per row.
         LanceError: something cannot be read or written.
     """
-    writer = ColumnFileWriter(snapshot, fragment, change.new_fields, sync=sync)
+    writer = ColumnFileWriter(
+        snapshot, fragment, change.new_fields, external_blobs=change.external_blobs, sync=sync
+    )
     try:
         for batch in change.batches(fragment):
             writer.write(batch)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError, StorageError, UnsupportedFeatureError
 from lance_core.file.data_file import open_data_file
+from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import SideFiles, delete_data_file
 from lance_core.file.v0_1.reader import LegacyFile
@@ -44,6 +45,7 @@ class ColumnFileWriter:
         schema: Schema,
         *,
         with_deleted_rows: bool = False,
+        external_blobs: ExternalBlobs | None = None,
         sync: bool = True,
     ) -> None:
         """Begin a file with the fields of `schema`.
@@ -53,6 +55,7 @@ class ColumnFileWriter:
             fragment: The fragment of the rows.
             schema: The columns, with the field ids that they have or get in the table.
             with_deleted_rows: Whether the batches have all physical rows, or only live rows.
+            external_blobs: Rules about blobs that stay outside the dataset. By default there are none.
             sync: Make the file durable before `finish` returns.
 
         Raises:
@@ -67,6 +70,9 @@ class ColumnFileWriter:
         """The last live row, for deleted rows after it."""
         self._name = new_file_name()
         version, options = _version_and_options(snapshot, fragment)
+        if external_blobs is not None:
+            bases = snapshot.manifest.base_paths.values()
+            options = replace(options, external_blobs=external_blobs.with_bases(bases))
         keeps_nulls = version >= FileVersion.V2_1  # older files cannot hold nulls of some types
         self._nullable = [keeps_nulls and field.nullable for field in schema.fields]
         path = f"{DIRECTORY}/{self._name}"

@@ -105,3 +105,46 @@ def test_a_writer_that_allows_nothing_refuses_files_in_base_paths(folder: Path) 
     )
     with pytest.raises(UnsupportedFeatureError, match="blobs outside the dataset"):
         write_data(storage_for(str(path)), table, mode="append")
+
+
+def test_new_columns_may_have_blobs_of_every_place(folder: Path) -> None:
+    """Files of a change that fails are removed, side files too, and files in base paths stay."""
+    outside = (folder / "base/a.bin").as_uri()
+    values = [b"inline", b"p" * 70_000, b"d" * 5_000_000, outside]
+    payloads = [*values[:3], b"<base/a.bin>"]
+    base = lance.DatasetBasePath((folder / "base").as_uri(), name="base")
+    path = folder / "d"
+    lance.write_dataset(
+        pa.table({"id": range(8)}),
+        str(path),
+        initial_bases=[base],
+        data_storage_version="2.2",
+        max_rows_per_file=4,
+    )
+    dataset = lance_core.dataset(path)
+    before = {file for file in path.rglob("*") if file.is_file()}
+    schema = pa.schema([lance_core.blob_field("b")])
+
+    def batches(last: list[Any]) -> list[pa.RecordBatch]:
+        return [pa.record_batch([lance_core.blob_array(each)], schema=schema) for each in (values, last)]
+
+    for last in (values[:3], [*values, b"more"], [*values[:3], (folder / "base2/e.bin").as_uri()]):
+        with pytest.raises(lance_core.LanceError):
+            dataset.add_columns(batches(last), reader_schema=schema)
+        assert {file for file in path.rglob("*") if file.is_file()} == before
+        assert dataset.version == 1
+
+    dataset.add_columns(batches(values[::-1]), reader_schema=schema)
+
+    @lance_core.batch_udf(output_schema=pa.schema([lance_core.blob_field("c")]))
+    def computed(batch: pa.RecordBatch) -> pa.RecordBatch:
+        chosen = [values[row % 4] for row in batch["id"].to_pylist()]
+        return pa.record_batch([lance_core.blob_array(chosen)], ["c"])
+
+    dataset.add_columns(computed, read_columns=["id"])
+    for opened in (dataset, lance.dataset(str(path))):
+        kinds = opened.to_table(columns=["b"])["b"].combine_chunks().field("kind").to_pylist()
+        assert kinds == [0, 1, 2, 3, 3, 2, 1, 0]
+        for column, expected in (("b", payloads + payloads[::-1]), ("c", payloads * 2)):
+            assert [data for _, data in opened.read_blobs(column, indices=range(8))] == expected
+    assert (folder / "base/a.bin").exists()
