@@ -109,6 +109,38 @@ def test_a_change_of_every_kind(tmp_path: Path, kind: str) -> None:
     assert set(found) == {1, 2} == set(rows)
 
 
+def test_files_in_base_paths(tmp_path: Path) -> None:
+    """T36: files of an acknowledged append are durable in new base paths, too, and so are their names."""
+    root = tmp_path / "recorded"
+    dataset = make_table(root / "table")
+    rows, before, recording = {1: _sorted(dataset)}, files_below(root), Recording(root)
+    bases = [
+        lance_core.DatasetBasePath(str(root / "plain"), "plain"),
+        lance_core.DatasetBasePath(str(root / "far" / "rooted"), "rooted", is_dataset_root=True),
+    ]
+    with recording.running():
+        dataset.add_bases(bases)
+    recording.acknowledge(2)
+    rows[2] = rows[1]
+    with recording.running():
+        changed = lance_core.write_dataset(
+            ROWS, dataset, mode="append", target_bases=["plain", "rooted"], max_rows_per_file=3
+        )
+    recording.acknowledge(3)
+    rows[3] = _sorted(changed)
+    assert {base.id for base in changed.base_paths().values()} == {1, 2}
+    found = []
+    for crash in crashes(recording, before, SEED, tries=1):
+        shutil.rmtree(root)  # base paths are absolute, so each state has to be at the same path
+        crash.write(root)
+        ours, theirs = lance_core.dataset(root / "table"), lance.dataset(str(root / "table"))
+        assert ours.version == theirs.version >= max(crash.acknowledged, default=1)
+        assert _sorted(ours).equals(rows[ours.version])
+        assert _sorted(theirs).equals(rows[ours.version])
+        found.append(ours.version)
+    assert set(found) == set(rows)
+
+
 def test_the_check_notices_commits_that_are_not_synced(tmp_path: Path) -> None:
     """Without syncing, acknowledged commits are lost, or tables do not open: the replay can tell."""
     recording, rows, before = _record(tmp_path / "recorded", sync=False)
