@@ -106,6 +106,29 @@ class LanceFragment:
             raise InvalidInputError("a fragment needs rows", found="none")
         return written[0] if fragment_id is None else replace(written[0], id=fragment_id)
 
+    @staticmethod
+    def create_from_file(filename: str, dataset: OpenedDataset, fragment_id: int) -> FragmentMetadata:
+        """Return the description of a fragment of one data file that exists already, without a commit.
+
+        Columns of the file are matched with those of the dataset by name, in any order. Columns that the file
+        lacks are null.
+
+        Args:
+            filename: Path of the file relative to `data/` of the dataset.
+            dataset: The dataset.
+            fragment_id: Id in the result. A commit of `LanceOperation.Append` replaces it.
+
+        Raises:
+            InvalidInputError: The file has another version than the dataset, no rows, a column that the
+                dataset lacks or has with another type, or lacks a column that allows no null.
+            LanceError: The file cannot be read.
+        """
+        from lance_core.table.stored_file import describe_stored_fragment  # late: most processes only read
+
+        return FragmentMetadata.from_message(
+            describe_stored_fragment(dataset.snapshot, filename, fragment_id)
+        )
+
     def __repr__(self) -> str:
         return f"LanceFragment(id={self.fragment_id}, data_files={[file.path for file in self.data_files()]})"
 

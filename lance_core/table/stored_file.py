@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion, read_version
-from lance_core.file.metadata import read_file_metadata
+from lance_core.file.metadata import FileMetadata, read_file_metadata
 from lance_core.proto import table_pb2
 from lance_core.schema import Field
 from lance_core.storage.paths import contained_path
@@ -28,6 +28,42 @@ def describe_stored_file(snapshot: Snapshot, path: str, base_id: int | None = No
         CorruptFileError: The bytes contradict the format.
         StorageError: The file is missing, or the storage failed.
     """
+    return _described(snapshot, path, base_id, _read_metadata(snapshot, path, base_id))
+
+
+def describe_stored_fragment(snapshot: Snapshot, path: str, fragment_id: int) -> table_pb2.DataFragment:
+    """Return the manifest entry of a fragment whose only data file is at `path` in `data/` of a table.
+
+    Raises:
+        InvalidInputError: The version of the file is not that of the table, the file has no rows, or lacks a
+            column that allows no null.
+        LanceError: The errors of `describe_stored_file`.
+    """
+    metadata = _read_metadata(snapshot, path, None)
+    expected = snapshot.manifest.data_storage_version
+    if metadata.version.name != expected:
+        raise InvalidInputError(
+            "the file has another version than the table",
+            file=path,
+            expected=expected,
+            found=metadata.version.name,
+        )
+    if not metadata.num_rows:
+        raise InvalidInputError("a fragment needs rows", file=path, found="none")
+    stored = {field.name for field in metadata.schema.fields}
+    for field in snapshot.manifest.schema.fields:
+        if not field.nullable and field.name not in stored:
+            raise InvalidInputError(
+                "the file lacks a column that allows no null", file=path, column=field.name
+            )
+    return table_pb2.DataFragment(
+        id=fragment_id,
+        files=[_described(snapshot, path, None, metadata)],
+        physical_rows=metadata.num_rows,
+    )
+
+
+def _read_metadata(snapshot: Snapshot, path: str, base_id: int | None) -> FileMetadata:
     directory = "data/"
     if base_id is not None:
         base = snapshot.manifest.base_paths.get(base_id)
@@ -38,7 +74,12 @@ def describe_stored_file(snapshot: Snapshot, path: str, base_id: int | None = No
     with snapshot.storage_of(base_id).open_file(directory + contained_path(path)) as file:
         if read_version(file) == FileVersion.V0_1:
             raise UnsupportedFeatureError("a file of version 0.1 that no version of the table has", file=path)
-        metadata = read_file_metadata(file)
+        return read_file_metadata(file)
+
+
+def _described(
+    snapshot: Snapshot, path: str, base_id: int | None, metadata: FileMetadata
+) -> table_pb2.DataFile:
     ids = dict(_matched(snapshot.manifest.schema.fields, metadata.schema.fields, path, ""))
     owners = metadata.column_fields()
     major, minor = metadata.version.in_manifest

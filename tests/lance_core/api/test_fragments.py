@@ -1,4 +1,4 @@
-"""Methods of fragments with the names of the reference: takes of a session, deletion by offset."""
+"""Methods of fragments with the names of the reference: sessions, deletion by offset, existing files."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import lance.file
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core import LanceDataset, LanceOperation
-from lance_core.errors import InvalidInputError
+from lance_core import LanceDataset, LanceFragment, LanceOperation
+from lance_core.errors import InvalidInputError, StorageError
 
 LIBRARIES = {"ours": lance_core, "theirs": lance}
 
@@ -94,3 +95,68 @@ def test_deleted_rows_of_two_writers_are_both_gone(uri: str) -> None:
     operation = LanceOperation.Delete([fragment], [], "offsets")
     made = LanceDataset.commit(uri, operation, read_version=2)
     assert made.to_table(columns=["a"])["a"].to_pylist() == [1, 2, 3, 4, 5, 7, 8]
+
+
+def write_file(uri: str, rows: pa.Table, version: str = "2.2") -> None:
+    with lance.file.LanceFileWriter(f"{uri}/data/new.lance", rows.schema, version=version) as writer:
+        writer.write_batch(rows)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_fragments_of_existing_files_are_those_of_the_reference(name: str, tmp_path: Path) -> None:
+    """Columns are flat: of structs the reference describes a fragment that it refuses to commit."""
+    uri, rows = str(tmp_path), pa.table({"a": [20, 21], "t": ["x", None]})
+    lance.write_dataset(rows, uri)
+    write_file(uri, rows)
+    described = []
+    for library in LIBRARIES.values():
+        fragment = library.LanceFragment.create_from_file("new.lance", library.dataset(uri), 5)
+        described.append({**fragment.to_json(), "files": [file.fields for file in fragment.files]})
+    assert described[0] == described[1]
+    library = LIBRARIES[name]
+    fragment = library.LanceFragment.create_from_file("new.lance", library.dataset(uri), 5)
+    library.LanceDataset.commit(uri, library.LanceOperation.Append([fragment]), read_version=1)
+    for reader in LIBRARIES.values():
+        assert reader.dataset(uri).get_fragments()[1].to_table() == rows
+    lance_core.dataset(uri).validate()
+
+
+def test_a_file_may_lack_columns_and_have_another_order(uri: str) -> None:
+    """The reference refuses to describe such a file, but reads it."""
+    dataset = lance_core.dataset(uri)
+    dataset.add_columns(pa.field("n", pa.int8()))
+    rows = pa.table({"s": [{"x": n, "y": str(n)} for n in (20, 21)], "a": [20, 21]})
+    write_file(uri, rows)
+    fragment = LanceFragment.create_from_file("new.lance", dataset, 5)
+    LanceDataset.commit(uri, LanceOperation.Append([fragment]), read_version=dataset.version)
+    expected = rows.select(["a", "s"]).append_column("n", pa.nulls(2, pa.int8()))
+    for reader in LIBRARIES.values():
+        assert reader.dataset(uri).get_fragment(2).to_table() == expected
+
+
+def test_a_file_must_have_the_columns_that_allow_no_null(uri: str) -> None:
+    dataset = lance_core.dataset(uri)
+    dataset.alter_columns({"path": "a", "nullable": False})
+    write_file(uri, pa.table({"s": [{"x": 1, "y": "1"}]}))
+    with pytest.raises(InvalidInputError, match=r"allows no null.*column a"):
+        LanceFragment.create_from_file("new.lance", dataset, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "version", "message"),
+    [
+        (pa.table({"a": [1]}), "2.0", "another version.*2.2.*2.0"),
+        (pa.table({"a": ["text"]}), "2.2", "another type"),
+        (pa.table({"z": [1]}), "2.2", "lacks a column.*z"),
+        (pa.table({"a": pa.array([], pa.int64())}), "2.2", "needs rows"),
+    ],
+    ids=["version", "type", "column", "rows"],
+)
+def test_files_that_are_no_fragment_of_the_table(
+    rows: pa.Table, version: str, message: str, uri: str
+) -> None:
+    write_file(uri, rows, version)
+    with pytest.raises(InvalidInputError, match=message):
+        LanceFragment.create_from_file("new.lance", lance_core.dataset(uri), 0)
+    with pytest.raises(StorageError, match=r"none\.lance"):
+        LanceFragment.create_from_file("none.lance", lance_core.dataset(uri), 0)
