@@ -72,9 +72,9 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
     raise TypeError(f"cannot write data of type {type(data).__name__}")
 
 
-def slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a batch in slices of about `MAX_BATCH_BYTES`, without copying."""
-    num_slices = max(1, -(-batch.nbytes // MAX_BATCH_BYTES))
+def slices(batch: pa.RecordBatch, max_bytes: int = MAX_BATCH_BYTES) -> Iterator[pa.RecordBatch]:
+    """Yield a batch in slices of about `max_bytes`, without copying."""
+    num_slices = max(1, -(-batch.nbytes // max_bytes))
     step = max(1, -(-batch.num_rows // num_slices))
     if step >= batch.num_rows:
         yield batch

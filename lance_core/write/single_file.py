@@ -14,7 +14,7 @@ from lance_core.file.writer_options import FileTail, WriteOptions, WrittenFile
 from lance_core.schema import Schema, schema_from_arrow
 from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import Storage
-from lance_core.write.batch_sources import slices
+from lance_core.write.batch_sources import MAX_BATCH_BYTES, slices
 from lance_core.write.schema_conformer import Conformer
 
 
@@ -57,6 +57,7 @@ class SingleFileWriter:
         self._version = version
         self._page_bytes = page_bytes
         self._cache_bytes = cache_bytes
+        self._slice_bytes = MAX_BATCH_BYTES
         self._sync = sync
         self._lock = Lock()
         self._metadata: dict[str, bytes] = {}
@@ -82,7 +83,7 @@ class SingleFileWriter:
             file = self._file or self._begin(batch.schema)
             rows = self._conform(batch)
             try:
-                for part in slices(rows):
+                for part in slices(rows, self._slice_bytes):
                     file.write(part)
             except BaseException:
                 self._abort()
@@ -141,7 +142,11 @@ class SingleFileWriter:
         page_bytes = self._page_bytes
         if self._cache_bytes is not None:
             page_bytes = max(1, min(page_bytes, self._cache_bytes // num_columns))
-        options = WriteOptions(page_bytes=page_bytes, recorder=FilePageRecorder, tail=self._tail)
+        if self._version == FileVersion.V2_0:  # this writer cuts pages between batches only
+            self._slice_bytes = min(MAX_BATCH_BYTES, page_bytes * num_columns)
+        options = WriteOptions(
+            page_bytes=page_bytes, first_blobs=True, recorder=FilePageRecorder, tail=self._tail
+        )
         file = self._storage.create_file(self._name, sync=self._sync, replace=True)
         try:
             self._file = open_writer(file, self._schema, self._version, options)

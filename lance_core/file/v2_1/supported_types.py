@@ -9,15 +9,17 @@ from lance_core.file.footer import FileVersion
 from lance_core.schema import Field
 
 
-def check_field(top: Field, version: FileVersion) -> None:
+def check_field(top: Field, version: FileVersion, *, first_blobs: bool = False) -> None:
     """Refuse types that a file of this version cannot hold, in a top-level field or below it.
+
+    `first_blobs` allows blobs of the first form in 2.2 files.
 
     Raises:
         UnsupportedFeatureError: the message names the column, its type, and the version that supports it, if
             there is one.
     """
     for leaf, steps in steps_of(top):
-        _check_leaf(leaf, version)
+        _check_leaf(leaf, version, first_blobs)
         kinds = {step.kind for step in steps}
         if (leaf.is_blob and kinds != {Kind.ITEM}) or (leaf.is_blob_v2 and Kind.FIXED_SIZE_LIST in kinds):
             raise UnsupportedFeatureError(
@@ -37,7 +39,7 @@ def check_field(top: Field, version: FileVersion) -> None:
             )
 
 
-def _check_leaf(leaf: Field, version: FileVersion) -> None:
+def _check_leaf(leaf: Field, version: FileVersion, first_blobs: bool) -> None:
     if leaf.is_blob_v2:
         if version < FileVersion.V2_2:
             raise UnsupportedFeatureError(
@@ -45,7 +47,7 @@ def _check_leaf(leaf: Field, version: FileVersion) -> None:
             )
         return
     if leaf.is_blob:
-        if version >= FileVersion.V2_2:
+        if version >= FileVersion.V2_2 and not first_blobs:
             raise UnsupportedFeatureError(
                 f"blobs of the first form in a file of version {version}", column=leaf.name
             )

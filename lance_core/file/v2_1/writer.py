@@ -78,7 +78,7 @@ class FileWriter:
         self._columns: list[_Column] = []
         self._tops: list[tuple[Field, list[_Column]]] = []
         for top in schema.fields:
-            check_field(top, version)
+            check_field(top, version, first_blobs=options.first_blobs)
             leaves = [
                 _Column(
                     LeafColumn(leaf, steps, options_of(leaf, top), is_2_2),
