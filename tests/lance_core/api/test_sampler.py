@@ -270,3 +270,18 @@ def test_iterators_of_older_scripts(location: str, dataset: lance_core.LanceData
     assert batches == ids(ShardedBatchSampler(1, 2)(dataset, batch_size=15))
     with pytest.raises(InvalidInputError, match="granularity"):
         ShardedBatchIterator(dataset, 0, 1, granularity="row")  # type: ignore[arg-type]
+
+
+def test_processes_of_torch(dataset: lance_core.LanceDataset, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="samplers ask torch for the process; it is no requirement")
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path / 'processes'}", rank=0, world_size=1
+    )
+    try:
+        for kind in (ShardedFragmentSampler, ShardedBatchSampler):
+            assert sorted(ids(kind.from_torch(randomize=True)(dataset))) == list(range(NUM_ROWS))
+        fixed = ShardedFixedBatchSampler.from_torch(300, NUM_ROWS)
+        loader = torch.utils.data.DataLoader(list(range(NUM_ROWS)), batch_sampler=fixed)
+        assert [len(batch) for batch in loader] == [300, 300, 300, 100]
+    finally:
+        torch.distributed.destroy_process_group()
