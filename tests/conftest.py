@@ -76,6 +76,11 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    """Let the garbage collector see all objects again: native modules report at the exit what is left."""
+    gc.unfreeze()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     if not hasattr(session.config, "workerinput"):  # in the process that the others are started by
         session.config.stash[_BEFORE] = Places.look()
