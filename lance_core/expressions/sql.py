@@ -150,7 +150,13 @@ def _backtick_hint(token: str, text: str, schema: pa.Schema) -> str:
 
 
 def _check_size(tree: Any) -> None:
-    """Refuse a parsed text that is too large for the reader. A chain of AND or OR counts as one level."""
+    """Refuse a tree of sqlglot that has too many levels, operations or literals.
+
+    A chain of AND or OR is one level; parentheses are none.
+
+    Raises:
+        InvalidInputError: the tree is too large; see `check_size`.
+    """
     nodes = literals = 0
     stack: list[tuple[Any, int]] = [(tree, 1)]
     while stack:

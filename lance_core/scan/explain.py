@@ -140,7 +140,10 @@ def explain(
 
 
 def explain_text(explanation: Explanation, *, verbose: bool) -> str:
-    """Return the explanation as text; with `verbose` one line for each fragment and column."""
+    """Return an explanation as text.
+
+    With `verbose`, each fragment has a line, and below it one for each of its columns.
+    """
     fragments = explanation.fragments
     lines = [f"Scan: columns=[{', '.join(explanation.columns)}], fragments={len(fragments)}"]
     if explanation.limit is not None or explanation.offset is not None:

@@ -98,8 +98,9 @@ class StatisticsCache:
         return entry.table
 
     def gathered(self, key: ColumnKey, value_type: pa.DataType, num_rows: int) -> pa.Table | None:
-        """Return the statistics that scans gathered for a column of `num_rows` values, in this or an earlier
-        process.
+        """Return the statistics that scans gathered for a column of `num_rows` values, or None.
+
+        With a directory, scans of earlier processes count too.
         """
         return self._column(key, value_type, num_rows).table()
 

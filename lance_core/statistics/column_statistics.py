@@ -78,7 +78,10 @@ class Spans:
 
 
 def piece_edges(spans: Iterable[Spans], num_rows: int) -> npt.NDArray[np.int64]:
-    """Return the sorted rows at which pages of any column begin or end, including 0 and `num_rows`."""
+    """Return the row numbers at which a page or zone of any column begins or ends, ascending and distinct.
+
+    0 and `num_rows` are among them. A larger number counts as `num_rows`.
+    """
     rows = [np.array([0, num_rows])]
     for span in spans:
         rows += [span.first, span.ends]

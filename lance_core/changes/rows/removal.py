@@ -101,7 +101,10 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChan
     change.affected_rows = rows
 
     def remove(fragment_id: int) -> table_pb2.DataFragment | None:
-        """Return the fragment with its new deletion file, None if no row is left."""
+        """Write the deletion file of a fragment, with rows deleted before, and return the fragment with it.
+
+        If no row is left, there is no file and the result is None.
+        """
         fragment = fragments[fragment_id]
         deleted = np.union1d(snapshot.read_deletions(fragment), rows[fragment_id])
         if len(deleted) == fragment.physical_rows:
