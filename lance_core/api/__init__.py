@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
 from lance_core.api.dataset import (
     AlterColumn,
     Branch,
@@ -72,6 +71,7 @@ from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription
 
 if TYPE_CHECKING:
+    from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
     from lance_core.api.delta import DatasetDelta
     from lance_core.api.merge_insert import MergeInsertBuilder
     from lance_core.api.operations import Index, LanceOperation, Transaction
@@ -175,6 +175,11 @@ __all__ = [
 
 _LATE = {
     "BatchUDF": "lance_core.api.udf",
+    "Blob": "lance_core.api.blob",
+    "BlobArray": "lance_core.api.blob",
+    "BlobColumn": "lance_core.api.blob",
+    "BlobFile": "lance_core.api.blob",
+    "BlobType": "lance_core.api.blob",
     "CleanupCandidateFile": "lance_core.maintenance.cleanup",
     "CleanupExplanation": "lance_core.maintenance.cleanup",
     "CleanupReferencedBranch": "lance_core.maintenance.cleanup",
@@ -197,6 +202,8 @@ _LATE = {
     "Transaction": "lance_core.api.operations",
     "__version__": "lance_core.version",
     "batch_udf": "lance_core.api.udf",
+    "blob_array": "lance_core.api.blob",
+    "blob_field": "lance_core.api.blob",
     "write_fragments": "lance_core.api.write",
 }
 
