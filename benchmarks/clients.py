@@ -1,6 +1,6 @@
 """Waiting times of users of `flight_client`: DuckDB and Polars on a remote dataset, and its single rows.
 
-The same engines run on the stream of a plain Flight server over the reference, with the batch size and the
+These engines also run on the stream of a plain Flight server over the reference, with the batch size and the
 number of streams that are best for this server: once as it is, and once after the columns and rows of the
 query were given to the server by hand. A remote take is compared with a take of the reference in this process
 plus one round trip.

@@ -111,7 +111,7 @@ class Reads:
         pruned = prune_plan(snapshot, plan_scan(snapshot, options))
         plan = pruned.plan
         is_filtered = plan.options.filter is not None
-        # What a filter leaves to skip, or where to stop, is known only from the rows before.
+        # A filter has to see the earlier rows before it is known which rows an offset skips or a limit ends.
         is_one_stream = is_filtered and (command.limit is not None or bool(command.offset))
         whole = replace(
             self._ticket(pinned, snapshot, command.columns),

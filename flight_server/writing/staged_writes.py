@@ -132,7 +132,7 @@ class StagedWrites:
             except CommitUnknownError:
                 raise
             except LanceError:
-                # The same commit may have landed through another server meanwhile.
+                # Another server may have made this commit meanwhile.
                 earlier = find_written(target.storage, command.transaction_id, operations)
                 if earlier is None:
                     staging.give_back(held)

@@ -1,6 +1,6 @@
 """Dictionaries: a plain page of keys per batch. The values are stored once, in the file with the schema.
 
-That file is the manifest for a table, and the data file if it is opened alone. The values are one page:
+The values lie in the manifest of a table, or in a data file that is opened alone. They are one page:
 var-binary for strings and binaries, plain for numbers. An empty string is always null, even in a field that
 is not nullable; there is no other way to store a null. Source: docs/format.md, "0.1".
 """

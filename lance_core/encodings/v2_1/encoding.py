@@ -1,6 +1,6 @@
 """Base class of the compressive encodings of 2.1 and 2.2 pages.
 
-The same encoding has different bytes in three places: in the chunks of a mini-block page, as a block of its
+An encoding has different bytes in each of three places: in the chunks of a mini-block page, as a block of its
 own (levels, dictionary items), and as the value of a full-zip entry. Each class implements the places where
 the format allows the encoding. For the other places the methods of this base class refuse the encoding.
 Source: docs/format.md, "Encodings".
