@@ -19,7 +19,8 @@
         └── PutUnknownError                             it is unknown whether the file was created
 
 Each error is also a built-in error, mostly the one that the reference raises. For invalid arguments of
-changes the reference raises OSError; this package raises ValueError, as it does for reads (docs/pylance.md).
+changes the reference raises OSError; this package raises ValueError, as it does for reads
+(docs/from-pylance.md).
 Messages name files relative to the dataset, never a path of the host.
 """
 

@@ -3,7 +3,8 @@
 A user of the reference writes `import lance_core as lance`: the package root offers the names that are listed
 here. For a module of the reference, such as `lance.fragment`, write `lance_core.api.fragment`; there are also
 `arrow`, `blob`, `commit`, `dataset`, `file`, `optimize`, `progress`, `sampler`, `schema`, `udf`.
-(`lance_core.file` is not `lance.file` but the file format itself.) docs/pylance.md lists what is missing.
+(`lance_core.file` is not `lance.file` but the file format itself.) docs/from-pylance.md lists what
+is missing.
 
     dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of row_changes,
                    column_changes, blob_reads, history, indexing and commit, which all inherit from opened.

@@ -1,4 +1,4 @@
-"""The lists of docs/pylance.md are compared with the reference."""
+"""The lists of docs/from-pylance.md are compared with the reference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lance_core.api.optimize import DatasetOptimizer
 
 REFERENCE = import_module("lance.dataset")  # `lance.dataset` is a function
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs" / "pylance.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "from-pylance.md").read_text(encoding="utf-8")
 
 
 def missing_on_the_page(start: str) -> set[str]:
