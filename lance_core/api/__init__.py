@@ -6,8 +6,9 @@ here. For a module of the reference, such as `lance.fragment`, write `lance_core
 (`lance_core.file` is not `lance.file` but the file format itself.) docs/from-pylance.md lists what
 is missing.
 
-    dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of row_changes,
-                   column_changes, blob_reads, history, indexing and commit, which all inherit from opened.
+    dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of reading,
+                   blob_reads, row_changes, column_changes, history, indexing and commit, which all inherit
+                   from opened.
     fragment       LanceFragment; fragment_metadata: the description of a fragment as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
     schema         LanceSchema: a schema with the ids of its fields
