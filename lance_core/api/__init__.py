@@ -9,10 +9,11 @@ is missing.
     dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of reading,
                    blob_reads, row_changes, column_changes, history, indexing and commit, which all inherit
                    from opened.
-    fragment       LanceFragment; fragment_metadata: the description of a fragment as plain data
+    fragment       LanceFragment, with the methods of fragment_changes; fragment_metadata: the description of
+                   a fragment as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
     schema         LanceSchema: a schema with the ids of its fields
-    write          data files without a commit
+    write          data files without a commit; write_arguments: arguments of all writes
     file           single data files without a dataset; file_streams: readers and writers;
                    file_session: all files of a directory; file_metadata: descriptions as plain data
     merge_insert, optimize, delta, tags_and_branches, udf, blob, progress

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.api import images
 from lance_core.api.bfloat16 import (
     BFloat16Array,
     BFloat16Type,
@@ -21,46 +22,29 @@ from lance_core.api.bfloat16 import (
     to_floats,
 )
 from lance_core.api.bfloat16_values import BFloat16
-from lance_core.api.images import (
-    EncodedImageArray,
-    EncodedImageScalar,
-    EncodedImageType,
-    FixedShapeImageTensorArray,
-    FixedShapeImageTensorScalar,
-    FixedShapeImageTensorType,
-    ImageArray,
-    ImageScalar,
-    ImageURIArray,
-    ImageURIScalar,
-    ImageURIType,
-)
+from lance_core.api.images import *  # noqa: F403  # the list of their names is in one place
 from lance_core.errors import InvalidInputError
 
 __all__ = [
     "BFloat16",
     "BFloat16Array",
     "BFloat16Type",
-    "EncodedImageArray",
-    "EncodedImageScalar",
-    "EncodedImageType",
-    "FixedShapeImageTensorArray",
-    "FixedShapeImageTensorScalar",
-    "FixedShapeImageTensorType",
-    "ImageArray",
-    "ImageScalar",
-    "ImageURIArray",
-    "ImageURIScalar",
-    "ImageURIType",
     "PandasBFloat16Array",
     "bfloat16_array",
     "cast",
     "register_types",
 ]
+__all__ += images.__all__
 
 
 def register_types() -> None:
     """Register the types with Arrow. Names that another library has registered are left to it."""
-    kinds = (BFloat16Type(), ImageURIType(), EncodedImageType(), FixedShapeImageTensorType(pa.uint8(), (0,)))
+    kinds = (
+        BFloat16Type(),
+        images.ImageURIType(),
+        images.EncodedImageType(),
+        images.FixedShapeImageTensorType(pa.uint8(), (0,)),
+    )
     for kind in kinds:
         try:
             pa.register_extension_type(kind)

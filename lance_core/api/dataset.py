@@ -215,33 +215,31 @@ def write_dataset(
         StorageError: The storage failed; nothing was written.
     """
     # Late: most processes only read.
-    from lance_core.api.progress import observer_of
-    from lance_core.api.write import cleanup_settings, data_file_options, file_limits, write_destination
+    from lance_core.api.write_arguments import write_destination, write_options
     from lance_core.write.dataset import write_data
-    from lance_core.write.dataset_options import DatasetWriteOptions, file_version
-    from lance_core.write.targets import TargetBases
 
     destination = write_destination(uri, storage_options, base_store_params)
-    options = DatasetWriteOptions(
-        file_version=file_version(data_storage_version),
-        enable_stable_row_ids=enable_stable_row_ids,
-        limits=file_limits(max_rows_per_file, max_bytes_per_file),
-        files=data_file_options(
-            max_page_bytes,
-            max_rows_per_group,
-            external_blob_mode=external_blob_mode,
-            allow_external_blob_outside_bases=allow_external_blob_outside_bases,
-            blob_pack_file_size_threshold=blob_pack_file_size_threshold,
-            storage_options=storage_options,
-        ),
-        progress=observer_of(progress),
-        commit_message=commit_message,
-        transaction_properties=transaction_properties or {},
-        transaction_id=transaction_id,
-        config=cleanup_settings(auto_cleanup_options),
-        initial_bases=initial_bases or (),
-        targets=TargetBases(tuple(target_bases or ()), target_all_bases, destination.uri),
+    options = write_options(
+        destination,
+        max_rows_per_file=max_rows_per_file,
+        max_rows_per_group=max_rows_per_group,
+        max_bytes_per_file=max_bytes_per_file,
+        max_page_bytes=max_page_bytes,
+        progress=progress,
+        storage_options=storage_options,
+        data_storage_version=data_storage_version,
         enable_v2_manifest_paths=enable_v2_manifest_paths,
+        enable_stable_row_ids=enable_stable_row_ids,
+        auto_cleanup_options=auto_cleanup_options,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties,
+        transaction_id=transaction_id,
+        initial_bases=initial_bases,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
+        external_blob_mode=external_blob_mode,
+        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+        blob_pack_file_size_threshold=blob_pack_file_size_threshold,
         sync=sync,
     )
     snapshot = write_data(

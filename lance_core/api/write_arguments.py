@@ -1,0 +1,173 @@
+"""Arguments that `write_dataset` and `write_fragments` share, checked and made into options of a writer."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike, fspath
+from typing import NamedTuple
+
+from lance_core.api.opened import OpenedDataset
+from lance_core.api.progress import FragmentWriteProgress, observer_of
+from lance_core.errors import InvalidInputError
+from lance_core.file.external_blobs import ExternalBlobs
+from lance_core.file.writer_options import WriteOptions
+from lance_core.storage import ReadableFile, Storage, storage_for
+from lance_core.table.bases import BaseOpener, DatasetBasePath, base_opener
+from lance_core.table.snapshot import Snapshot
+from lance_core.write.dataset_options import DatasetWriteOptions, file_version
+from lance_core.write.fragments import FileLimits
+from lance_core.write.targets import TargetBases
+
+
+class Destination(NamedTuple):
+    """Dataset that data files are written for, and how its storages are opened."""
+
+    uri: str
+    storage: Storage
+    base: Snapshot | None
+    """Version that the new version is made on; None: the latest, or a new dataset."""
+    open_base: BaseOpener
+
+
+def write_destination(
+    dataset: str | PathLike[str] | OpenedDataset,
+    storage_options: Mapping[str, str] | None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None,
+) -> Destination:
+    """Return the destination of a write; the arguments are those of `write_dataset`."""
+    if not isinstance(dataset, OpenedDataset):
+        path, opener = fspath(dataset), base_opener(storage_options, base_store_params)
+        return Destination(path, storage_for(path, storage_options), None, opener)
+    base = dataset.snapshot
+    if base_store_params is not None:
+        options = base.storage.options if storage_options is None else storage_options
+        base = replace(base, open_base=base_opener(options, base_store_params))
+    return Destination(dataset.uri, base.storage, base, base.open_base)
+
+
+def write_options(
+    destination: Destination,
+    *,
+    max_rows_per_file: int | None,
+    max_rows_per_group: int | None,
+    max_bytes_per_file: int | None,
+    max_page_bytes: int | None,
+    progress: FragmentWriteProgress | None,
+    storage_options: Mapping[str, str] | None,
+    data_storage_version: str | None,
+    enable_stable_row_ids: bool,
+    transaction_id: str | None,
+    initial_bases: Sequence[DatasetBasePath] | None,
+    target_bases: Sequence[str] | None,
+    target_all_bases: bool | None,
+    external_blob_mode: str,
+    allow_external_blob_outside_bases: bool,
+    blob_pack_file_size_threshold: int | None,
+    sync: bool,
+    enable_v2_manifest_paths: bool = True,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+) -> DatasetWriteOptions:
+    """Return the arguments of `write_dataset`, checked, as the options of a writer.
+
+    Raises:
+        TypeError: A number is no integer.
+        InvalidInputError: An argument is out of range, or arguments contradict each other.
+        UnsupportedFeatureError: The file version is not supported.
+    """
+    return DatasetWriteOptions(
+        file_version=file_version(data_storage_version),
+        enable_stable_row_ids=enable_stable_row_ids,
+        limits=_file_limits(max_rows_per_file, max_bytes_per_file),
+        files=_data_file_options(
+            max_page_bytes,
+            max_rows_per_group,
+            external_blob_mode,
+            allow_external_blob_outside_bases,
+            blob_pack_file_size_threshold,
+            storage_options,
+        ),
+        progress=observer_of(progress),
+        commit_message=commit_message,
+        transaction_properties=transaction_properties or {},
+        transaction_id=transaction_id,
+        config=_cleanup_settings(auto_cleanup_options),
+        initial_bases=initial_bases or (),
+        targets=TargetBases(tuple(target_bases or ()), target_all_bases, destination.uri),
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        sync=sync,
+    )
+
+
+def _file_limits(max_rows: int | None, max_bytes: int | None) -> FileLimits:
+    limits = FileLimits()
+    return FileLimits(
+        _integer("max_rows_per_file", max_rows, limits.max_rows),
+        _integer("max_bytes_per_file", max_bytes, limits.max_bytes),
+    )
+
+
+def _data_file_options(
+    max_page_bytes: int | None,
+    max_rows_per_group: int | None,
+    external_blob_mode: str,
+    allow_external_blob_outside_bases: bool,
+    blob_pack_file_size_threshold: int | None,
+    storage_options: Mapping[str, str] | None,
+) -> WriteOptions:
+    options = WriteOptions()
+    page_bytes = _integer("max_page_bytes", max_page_bytes, options.page_bytes)
+    batch_rows = _integer("max_rows_per_group", max_rows_per_group, options.batch_rows)
+    for name, value, least in (
+        ("max_page_bytes", page_bytes, 1),
+        ("max_rows_per_group", batch_rows, 1),
+        ("blob_pack_file_size_threshold", blob_pack_file_size_threshold, 0),
+    ):
+        if value is not None and value < least:
+            raise InvalidInputError(name, expected=f"{least} or more", found=value)
+    return WriteOptions(
+        page_bytes=page_bytes,
+        batch_rows=batch_rows,
+        external_blobs=ExternalBlobs(anywhere=allow_external_blob_outside_bases, in_bases=True),
+        open_uri=_open_uri(external_blob_mode, allow_external_blob_outside_bases, storage_options),
+        blob_pack_bytes=blob_pack_file_size_threshold,
+    )
+
+
+def _cleanup_settings(options: Mapping[str, int] | None) -> dict[str, str]:
+    if options is None:
+        return {}
+    return {
+        "lance.auto_cleanup.interval": str(options["interval"]),
+        "lance.auto_cleanup.older_than": f"{options['older_than_seconds']}s",
+    }
+
+
+def _integer(name: str, value: int | None, default: int) -> int:
+    try:
+        return default if value is None else operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
+
+
+def _open_uri(
+    mode: str, allow_outside: bool, storage_options: Mapping[str, str] | None
+) -> Callable[[str], ReadableFile] | None:
+    """Return the function that opens blobs given by a URI, None if they stay where they are."""
+    if mode not in ("reference", "ingest"):
+        raise InvalidInputError("external_blob_mode", expected="reference or ingest", found=repr(mode))
+    if mode == "reference":
+        return None
+    if allow_outside:
+        raise InvalidInputError(
+            'allow_external_blob_outside_bases only applies when external_blob_mode="reference"'
+        )
+
+    def open_file(uri: str) -> ReadableFile:
+        directory, _, name = uri.rpartition("/")
+        return storage_for(directory or "/", storage_options).open_file(name)
+
+    return open_file
