@@ -17,7 +17,6 @@ The client needs neither Lance nor access to the storage. Where to find things:
 from typing import TYPE_CHECKING, Any
 
 from flight_client import pickling
-from flight_client.allocator import share_received_memory
 from flight_client.client import Client, connect
 from flight_client.errors import (
     CommitConflictError,
@@ -40,6 +39,7 @@ from flight_client.errors import (
 )
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.lookup import Lookup
+from flight_client.received_memory import share_received_memory
 from flight_client.scanner import RemoteScanner, Selection, Snapshot
 from flight_client.staged_writes import MergeResult, WriteResult
 from flight_client.upload import UploadMode

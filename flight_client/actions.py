@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Servers
+from flight_client.connection import Connections
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import DatasetNotFoundError, InvalidInputError
 from flight_client.staged_writes import WriteResult
@@ -24,7 +24,7 @@ class Actions:
     sent again after a broken connection. All methods raise the `LanceError` that the server reported.
     """
 
-    _servers: Servers
+    _connections: Connections
 
     def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
         """Run any action of the server: one JSON object in, one out. Fields that are None are left out.
@@ -35,7 +35,7 @@ class Actions:
             repeat: whether to repeat the call after a temporary error. For actions that change nothing, or
                 that carry a `transaction_id`.
         """
-        return self._servers.action(name, body, repeat=repeat)
+        return self._connections.action(name, body, repeat=repeat)
 
     def health(self) -> dict[str, Any]:
         """Return the state of the server: `status`, `version`, `uptime` and the use of its caches."""
@@ -272,7 +272,7 @@ class Actions:
     def changes(self, name: str, from_version: int, to_version: int, **fields: Any) -> Changes:
         """Return the rows that were inserted, updated and deleted between two versions."""
         body = {"dataset": name, "from_version": from_version, "to_version": to_version, **fields}
-        return Changes(self._servers, self.action("changes", body, repeat=True))
+        return Changes(self._connections, self.action("changes", body, repeat=True))
 
     def tags(self, name: str) -> dict[str, dict[str, Any]]:
         """Return the tags by name, each with its `version` and `branch`."""
@@ -354,8 +354,8 @@ class Actions:
 class Changes:
     """Rows that differ between two versions. Each method reads them from the server."""
 
-    def __init__(self, servers: Servers, answer: Mapping[str, Any]) -> None:
-        self._servers = servers
+    def __init__(self, connections: Connections, answer: Mapping[str, Any]) -> None:
+        self._connections = connections
         self._parts = {kind: list(answer[kind]) for kind in ("inserted", "updated", "deleted")}
         self.from_version = int(answer["from_version"])
         self.to_version = int(answer["to_version"])
@@ -383,7 +383,7 @@ class Changes:
     def _read(self, kind: str) -> Iterator[pa.RecordBatch]:
         for part in self._parts[kind]:
             endpoint = flight.FlightEndpoint(base64.b64decode(part["ticket"]), [])
-            yield from read_endpoint(self._servers, endpoint)
+            yield from read_endpoint(self._connections, endpoint)
 
 
 def _schema_of_nulls(columns: Any) -> pa.Schema | None:

@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.actions import Actions
-from flight_client.allocator import keep_received_memory
-from flight_client.connection import Access, Server, Servers, to_json
+from flight_client.connection import Access, Connection, Connections, to_json
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.listing import DatasetSummary, Listing
+from flight_client.received_memory import keep_received_memory
 from flight_client.scanner import ReadOptions, Snapshot, Target
 from flight_client.writes import Writes
 
@@ -41,7 +41,7 @@ def connect(
 ) -> Client:
     """Return a client of a server. Nothing is sent before it is needed.
 
-    From the first call on, glibc keeps more freed memory in this process (`flight_client.allocator`).
+    From the first call on, glibc keeps more freed memory in this process (`flight_client.received_memory`).
 
     Args:
         uri: `grpc://host:port` or `grpc+tls://host:port`; or several servers of the same datasets. Calls go
@@ -74,7 +74,9 @@ def connect(
     )
     uris = [uri] if isinstance(uri, str) else list(uri)
     options = ReadOptions(max_bytes=max_read_bytes)
-    return Client(Servers(uris, access), options if parallel is None else replace(options, parallel=parallel))
+    return Client(
+        Connections(uris, access), options if parallel is None else replace(options, parallel=parallel)
+    )
 
 
 class Client(Actions, Writes):
@@ -82,16 +84,16 @@ class Client(Actions, Writes):
     threads.
     """
 
-    def __init__(self, servers: Servers, options: ReadOptions) -> None:
+    def __init__(self, connections: Connections, options: ReadOptions) -> None:
         """Use `connect`."""
-        self._servers = servers
+        self._connections = connections
         self._options = options
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Client, (self._servers, self._options)
+        return Client, (self._connections, self._options)
 
     def __repr__(self) -> str:
-        return f"Client({', '.join(self._servers.uris)})"
+        return f"Client({', '.join(self._connections.uris)})"
 
     def __enter__(self) -> Self:
         return self
@@ -103,15 +105,15 @@ class Client(Actions, Writes):
 
     def close(self) -> None:
         """Close the connections. They open again when they are needed."""
-        self._servers.close()
+        self._connections.close()
 
     def datasets(self, pattern: str | None = None) -> Listing:
         """Return all datasets, or those whose names match a glob."""
 
-        def run(server: Server) -> list[flight.FlightInfo]:
-            return list(server.client.list_flights((pattern or "").encode(), server.options()))
+        def run(connection: Connection) -> list[flight.FlightInfo]:
+            return list(connection.client.list_flights((pattern or "").encode(), connection.options()))
 
-        return Listing(DatasetSummary.of(info) for info in self._servers.call(run))
+        return Listing(DatasetSummary.of(info) for info in self._connections.call(run))
 
     def dataset(
         self,
@@ -163,7 +165,7 @@ class Client(Actions, Writes):
             described["dataset"], described["version"], described["branch"], described.get("identity")
         )
         schema = self._scan_schema(target)
-        return Snapshot(self._servers, target, schema, stored_schema, described["rows"], self._options)
+        return Snapshot(self._connections, target, schema, stored_schema, described["rows"], self._options)
 
     def _scan_schema(self, target: Target) -> pa.Schema:
         """Return the schema of a scan of all columns.
@@ -174,14 +176,14 @@ class Client(Actions, Writes):
         command = {**target.fields(), "limit": 0}
         descriptor = flight.FlightDescriptor.for_command(to_json({"scan": command}))
 
-        def run(server: Server) -> pa.Schema:
-            return server.client.get_flight_info(descriptor, server.options()).schema
+        def run(connection: Connection) -> pa.Schema:
+            return connection.client.get_flight_info(descriptor, connection.options()).schema
 
-        return self._servers.call(run)
+        return self._connections.call(run)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one endpoint without opening its dataset, see `RemoteDataset.read_endpoint`."""
-        return read_endpoint(self._servers, endpoint, first)
+        return read_endpoint(self._connections, endpoint, first)
 
 
 def _pem(name: str, given: bytes | str | Path | None) -> bytes | None:

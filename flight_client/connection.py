@@ -152,8 +152,8 @@ def is_forked() -> bool:
     return _connected is not None and _connected != os.getpid()
 
 
-class Server:
-    """Server that is connected on first use. Can be used by many threads."""
+class Connection:
+    """Connection to one server, made on first use. Can be used by many threads."""
 
     def __init__(self, uri: str, access: Access) -> None:
         self.uri = uri
@@ -167,7 +167,7 @@ class Server:
 
     @property
     def client(self) -> flight.FlightClient:
-        """Connection to the server; errors are those of `check_process`."""
+        """Client of Arrow Flight for this connection; errors are those of `check_process`."""
         check_process()
         with self._lock:
             if self._client is None:
@@ -239,8 +239,11 @@ class Stream:
             self._reader.cancel()
 
 
-class Servers:
-    """Servers of one folder of datasets. Calls go to the first that answers; endpoints may name others."""
+class Connections:
+    """Connections to the servers of one folder of datasets, one per server.
+
+    A call goes to the first server that answers. An endpoint may name other servers than those in `uris`.
+    """
 
     def __init__(self, uris: Sequence[str], access: Access) -> None:
         if not uris:
@@ -248,29 +251,33 @@ class Servers:
         self.uris = tuple(uris)
         self.access = access
         self._lock = threading.Lock()
-        self._servers: dict[str, Server] = {}
+        self._connections: dict[str, Connection] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Servers, (self.uris, self.access)
+        return Connections, (self.uris, self.access)
 
-    def server(self, uri: str) -> Server:
-        """Return the server at an address; connections are kept. Errors are those of `check_process`."""
+    def to(self, uri: str) -> Connection:
+        """Return the connection to the server at an address, and keep it for later calls.
+
+        Errors are those of `check_process`.
+        """
         check_process()  # before the lock, which a thread of the other process may hold
         with self._lock:
-            server = self._servers.get(uri)
-            if server is None:
-                server = self._servers[uri] = Server(uri, self.access)
-            return server
+            connection = self._connections.get(uri)
+            if connection is None:
+                connection = self._connections[uri] = Connection(uri, self.access)
+            return connection
 
-    def of_endpoint(self, endpoint: flight.FlightEndpoint) -> list[Server]:
-        """Return the servers that redeem the ticket, best first: the named locations, then the servers of the
-        plan.
+    def of_endpoint(self, endpoint: flight.FlightEndpoint) -> list[Connection]:
+        """Return connections to the servers that redeem the ticket of an endpoint, best first.
+
+        The locations in the endpoint come first, then `uris`.
         """
         named = [location.uri.decode() for location in endpoint.locations]
         uris = [uri for uri in named if not uri.startswith(REUSE)]
-        return [self.server(uri) for uri in dict.fromkeys([*uris, *self.uris])]
+        return [self.to(uri) for uri in dict.fromkeys([*uris, *self.uris])]
 
-    def call(self, run: Callable[[Server], T], *, repeat: bool = True) -> T:
+    def call(self, run: Callable[[Connection], T], *, repeat: bool = True) -> T:
         """Run a call on the first server that answers.
 
         Args:
@@ -281,10 +288,10 @@ class Servers:
             LanceError: the error of the last attempt.
         """
         for attempt in range(self.access.attempts):
-            server = self.server(self.uris[attempt % len(self.uris)])
+            connection = self.to(self.uris[attempt % len(self.uris)])
             try:
-                with server.calling():
-                    return run(server)
+                with connection.calling():
+                    return run(connection)
             except LanceError as error:
                 if not (repeat and error.retryable) or attempt == self.access.attempts - 1:
                     raise
@@ -297,8 +304,8 @@ class Servers:
         given = {key: value for key, value in body.items() if value is not None}
         action = flight.Action(name, to_json(given).encode())
 
-        def run(server: Server) -> dict[str, Any]:
-            (answer,) = server.client.do_action(action, server.options())
+        def run(connection: Connection) -> dict[str, Any]:
+            (answer,) = connection.client.do_action(action, connection.options())
             return dict(json.loads(answer.body.to_pybytes()))
 
         return self.call(run, repeat=repeat)
@@ -306,8 +313,8 @@ class Servers:
     def close(self) -> None:
         """Close all connections. They open again when they are needed."""
         with self._lock:
-            for server in self._servers.values():
-                server.close()
+            for connection in self._connections.values():
+                connection.close()
 
 
 def wait(attempt: int) -> None:

@@ -254,7 +254,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         if chosen is not None:
             command["columns"] = dict(chosen) if isinstance(chosen, Mapping) else list(chosen)
         ticket = flight.Ticket(to_json({"take": command}))
-        return self._snapshot.servers.call(lambda server: server.client.do_get(ticket).read_all())
+        return self._snapshot.connections.call(lambda connection: connection.client.do_get(ticket).read_all())
 
     def sample(
         self,
@@ -322,7 +322,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         """
         if self._sql is not None or self._condition is not None:
             raise UnsupportedFeatureError("a filtered dataset has no lookup, use take(indices, filter=...)")
-        return Lookup(self._snapshot.servers, self._snapshot.target, _sql_columns(columns), key)
+        return Lookup(self._snapshot.connections, self._snapshot.target, _sql_columns(columns), key)
 
     def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
         """Return the number of rows; arguments are those of `scanner`."""
@@ -379,7 +379,7 @@ def _looked_up(
     snapshot: Snapshot, columns: Columns, key: Key, keys: pa.Array | pa.ChunkedArray, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield batches of `batch_rows` rows for the keys."""
-    with Lookup(snapshot.servers, snapshot.target, columns, key) as lookup:
+    with Lookup(snapshot.connections, snapshot.target, columns, key) as lookup:
         for start in range(0, len(keys), batch_rows):
             yield from lookup.take(keys.slice(start, batch_rows)).to_batches()
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers, Stream, check_process, is_forked, wait
+from flight_client.connection import Connection, Connections, Stream, check_process, is_forked, wait
 from flight_client.errors import LanceError
 
 
@@ -19,9 +19,9 @@ class EndpointReader:
     A ticket gives the same batches each time, so the reader counts the received rows and skips them.
     """
 
-    def __init__(self, servers: Servers, endpoint: flight.FlightEndpoint, first: int = 0) -> None:
+    def __init__(self, connections: Connections, endpoint: flight.FlightEndpoint, first: int = 0) -> None:
         """Begin with server `first`, modulo the number of servers that redeem the ticket."""
-        self._servers = servers
+        self._connections = connections
         self._endpoint = endpoint
         self._first = first
         self._stream: Stream | None = None
@@ -34,19 +34,19 @@ class EndpointReader:
             LanceError: the server reported an error that a repetition cannot solve, or all attempts since the
                 last row failed.
         """
-        candidates = self._servers.of_endpoint(self._endpoint)
+        candidates = self._connections.of_endpoint(self._endpoint)
         num_rows = failures = 0
         while not self._is_cancelled:
             try:
-                server = candidates[(self._first + failures) % len(candidates)]
-                for batch in self._after(self._open(server), num_rows):
+                connection = candidates[(self._first + failures) % len(candidates)]
+                for batch in self._after(self._open(connection), num_rows):
                     yield batch
                     num_rows += batch.num_rows
                     failures = 0
                 return
             except LanceError as error:
                 failures += 1
-                if self._is_cancelled or not error.retryable or failures >= self._servers.access.attempts:
+                if self._is_cancelled or not error.retryable or failures >= self._connections.access.attempts:
                     raise
             if failures % len(candidates) == 0:
                 wait(failures // len(candidates) - 1)
@@ -57,8 +57,8 @@ class EndpointReader:
         if self._stream is not None:
             self._stream.cancel()
 
-    def _open(self, server: Server) -> Stream:
-        self._stream = server.stream(self._endpoint.ticket)
+    def _open(self, connection: Connection) -> Stream:
+        self._stream = connection.stream(self._endpoint.ticket)
         if self._is_cancelled:  # while the stream was being opened
             self._stream.cancel()
         return self._stream
@@ -79,12 +79,12 @@ class EndpointReader:
 
 
 def read_endpoint(
-    servers: Servers, endpoint: flight.FlightEndpoint, first: int = 0
+    connections: Connections, endpoint: flight.FlightEndpoint, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of an endpoint. Closing the iterator ends the stream. Arguments: see
     `EndpointReader`.
     """
-    reader = EndpointReader(servers, endpoint, first)
+    reader = EndpointReader(connections, endpoint, first)
     try:
         yield from reader
     finally:
@@ -105,14 +105,14 @@ class ParallelReader:
 
     def __init__(
         self,
-        servers: Servers,
+        connections: Connections,
         endpoints: Sequence[flight.FlightEndpoint],
         *,
         parallel: int,
         max_bytes: int,
     ) -> None:
         """Read with `parallel` threads, which hold at most `max_bytes` of batches, or one batch each."""
-        self._readers = [EndpointReader(servers, endpoint) for endpoint in endpoints]
+        self._readers = [EndpointReader(connections, endpoint) for endpoint in endpoints]
         self._waiting = [_Waiting() for _ in endpoints]
         self._parallel = min(parallel, len(endpoints))
         self._share = max_bytes // max(self._parallel, 1)

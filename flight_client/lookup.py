@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Self
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers, to_json
+from flight_client.connection import Connection, Connections, to_json
 from flight_client.errors import InvalidInputError, UnavailableError
 from flight_client.scanner import Target
 
@@ -34,7 +34,11 @@ class Lookup:
     """Stream of takes from one version of a dataset. A context manager, for one thread."""
 
     def __init__(
-        self, servers: Servers, target: Target, columns: Sequence[str] | Mapping[str, str] | None, key: Key
+        self,
+        connections: Connections,
+        target: Target,
+        columns: Sequence[str] | Mapping[str, str] | None,
+        key: Key,
     ) -> None:
         """Use `RemoteDataset.lookup`."""
         command = target.fields()
@@ -45,11 +49,11 @@ class Lookup:
         self._shown = (
             f"{target.name!r}, version={target.version}, columns={command.get('columns')}, key={key}"
         )
-        self._servers = servers
+        self._connections = connections
         self._descriptor = descriptor
         self._stream: _Exchange | None = None
         self._is_closed = False
-        servers.call(self._opened)
+        connections.call(self._opened)
 
     def __repr__(self) -> str:
         return f"Lookup({self._shown})"
@@ -66,10 +70,10 @@ class Lookup:
             raise InvalidInputError("the lookup is closed")
         values = keys_of(keys)
         parts = [values.slice(start, MAX_KEYS) for start in range(0, max(len(values), 1), MAX_KEYS)]
-        return pa.Table.from_batches([self._servers.call(partial(self._answer, part)) for part in parts])
+        return pa.Table.from_batches([self._connections.call(partial(self._answer, part)) for part in parts])
 
-    def _answer(self, keys: pa.Array, server: Server) -> pa.RecordBatch:
-        stream = self._opened(server)
+    def _answer(self, keys: pa.Array, connection: Connection) -> pa.RecordBatch:
+        stream = self._opened(connection)
         try:
             # The client reads one answer before it sends the next keys, so that neither side waits for the
             # other.
@@ -83,10 +87,10 @@ class Lookup:
                 raise UnavailableError("the server ended the stream of a lookup") from None
             raise
 
-    def _opened(self, server: Server) -> _Exchange:
-        """Return the stream; open one at `server` if there is none."""
+    def _opened(self, connection: Connection) -> _Exchange:
+        """Return the stream; open one over `connection` if there is none."""
         if self._stream is None:
-            writer, reader = server.client.do_exchange(self._descriptor)
+            writer, reader = connection.client.do_exchange(self._descriptor)
             writer.begin(self._keys)
             self._stream = _Exchange(writer, reader)
         return self._stream

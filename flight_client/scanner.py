@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers, to_json
+from flight_client.connection import Connection, Connections, to_json
 from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter
@@ -82,7 +82,7 @@ class Snapshot:
     worker of Spark.
     """
 
-    servers: Servers
+    connections: Connections
     target: Target
     schema: pa.Schema
     """Schema of all columns as scans return them: blobs as their descriptors."""
@@ -97,7 +97,7 @@ class Snapshot:
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """Return the rows of one endpoint of a plan, see `RemoteDataset.read_endpoint`."""
-        return read_endpoint(self.servers, endpoint, first)
+        return read_endpoint(self.connections, endpoint, first)
 
 
 class RemoteScanner:
@@ -106,7 +106,7 @@ class RemoteScanner:
     def __init__(self, snapshot: Snapshot, selection: Selection) -> None:
         """Prepare to read `selection`. Nothing is sent yet."""
         self._snapshot = snapshot
-        self._servers = snapshot.servers
+        self._connections = snapshot.connections
         self._target = snapshot.target
         self._schema = snapshot.schema
         self._selection = selection
@@ -145,10 +145,10 @@ class RemoteScanner:
         """
         descriptor = flight.FlightDescriptor.for_command(to_json({"scan": self._command()}))
 
-        def run(server: Server) -> flight.FlightInfo:
-            return server.client.get_flight_info(descriptor, server.options())
+        def run(connection: Connection) -> flight.FlightInfo:
+            return connection.client.get_flight_info(descriptor, connection.options())
 
-        return self._servers.call(run)
+        return self._connections.call(run)
 
     @property
     def statistics(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class RemoteScanner:
 
     def explain(self) -> dict[str, Any]:
         """Return the planned and pruned pages of each fragment and column, with the reasons."""
-        return self._servers.action("explain_scan", {"scan": self._command()}, repeat=True)
+        return self._connections.action("explain_scan", {"scan": self._command()}, repeat=True)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield batches as they arrive, in dataset order and bounded memory. Closing the iterator ends the
@@ -168,7 +168,7 @@ class RemoteScanner:
         """
         batches = iter(
             ParallelReader(
-                self._servers,
+                self._connections,
                 self.plan.endpoints,
                 parallel=1 if self._limit_is_ours else self._snapshot.options.parallel,
                 max_bytes=self._snapshot.options.max_bytes,
@@ -229,7 +229,7 @@ class RemoteScanner:
         plain = self._filter.substrait is None and self._filter.rest is None
         if plain and selection.limit is None and selection.offset is None and selection.fragments is None:
             body = {**self._target.fields(), "filter": selection.filter}
-            return int(self._servers.action("count_rows", body, repeat=True)["count"])
+            return int(self._connections.action("count_rows", body, repeat=True)["count"])
         scanner = self._with(columns=(), with_row_id=False, with_row_address=False)
         if not scanner._limit_is_ours and self._filter.rest is None and scanner.plan.total_records >= 0:
             return int(scanner.plan.total_records)

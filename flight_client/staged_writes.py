@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from flight_client.connection import Servers
+from flight_client.connection import Connections
 from flight_client.errors import CommitUnknownError, InternalError, LanceError, UnavailableError
 from flight_client.progress import Progress
 from flight_client.upload import UploadMode, upload
@@ -45,7 +45,7 @@ class MergeResult(WriteResult):
 
 
 def stage(
-    servers: Servers,
+    connections: Connections,
     name: str,
     data: Any,
     mode: UploadMode,
@@ -55,19 +55,21 @@ def stage(
 ) -> list[str]:
     """Stage rows for a later commit, and return the receipts of their data files."""
     staged = {**fields, "stage": True}
-    answer = upload(servers, name, data, mode, schema=schema, progress=False, fields=staged)
+    answer = upload(connections, name, data, mode, schema=schema, progress=False, fields=staged)
     return list(answer["staged"])
 
 
-def commit(servers: Servers, name: str, receipts: Sequence[str], operation: UploadMode, **fields: Any) -> int:
+def commit(
+    connections: Connections, name: str, receipts: Sequence[str], operation: UploadMode, **fields: Any
+) -> int:
     """Make one version of receipts, and return its number. The same `transaction_id` commits once."""
     body = {"transaction_id": str(uuid4()), **fields, "dataset": name, "operation": operation}
-    answer = servers.action("commit", {**body, "staged": list(receipts)}, repeat=True)
+    answer = connections.action("commit", {**body, "staged": list(receipts)}, repeat=True)
     return int(answer["version"])
 
 
 def write_in_parallel(
-    servers: Servers,
+    connections: Connections,
     name: str,
     table: pa.Table,
     mode: UploadMode,
@@ -88,26 +90,26 @@ def write_in_parallel(
     size = max(1, -(-table.num_rows // parallel))
     parts = [table.slice(start, size) for start in range(0, max(table.num_rows, 1), size)]
     with ThreadPoolExecutor(parallel) as pool:
-        tasks = [
-            pool.submit(stage, servers, name, part, mode, schema=None, fields=of_stage) for part in parts
+        uploads = [
+            pool.submit(stage, connections, name, part, mode, schema=None, fields=of_stage) for part in parts
         ]
-        rows = {task: part.num_rows for task, part in zip(tasks, parts, strict=True)}
-        for task in as_completed(tasks):
-            bar.add(rows[task])
-    receipts = [receipt for task in tasks if task.exception() is None for receipt in task.result()]
+        rows = {future: part.num_rows for future, part in zip(uploads, parts, strict=True)}
+        for future in as_completed(uploads):
+            bar.add(rows[future])
+    receipts = [receipt for future in uploads if future.exception() is None for receipt in future.result()]
     try:
-        for task in tasks:
-            task.result()
-        return commit(servers, name, receipts, mode, **of_commit)
+        for future in uploads:
+            future.result()
+        return commit(connections, name, receipts, mode, **of_commit)
     except _UNKNOWN:
         raise
     except LanceError:
         with suppress(LanceError):  # the server removes the data later, when it expires
-            abort(servers, name, receipts, fields.get("branch"))
+            abort(connections, name, receipts, fields.get("branch"))
         raise
 
 
-def abort(servers: Servers, name: str, receipts: Sequence[str], branch: str | None = None) -> int:
+def abort(connections: Connections, name: str, receipts: Sequence[str], branch: str | None = None) -> int:
     """Remove staged rows, and return the number of receipts."""
     body = {"dataset": name, "branch": branch, "staged": list(receipts)}
-    return int(servers.action("abort", body, repeat=True)["removed"])
+    return int(connections.action("abort", body, repeat=True)["removed"])

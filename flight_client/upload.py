@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Server, Servers, to_json, wait
+from flight_client.connection import Connection, Connections, to_json, wait
 from flight_client.errors import (
     CommitUnknownError,
     InternalError,
@@ -43,7 +43,7 @@ differently.)
 
 
 def upload(
-    servers: Servers,
+    connections: Connections,
     name: str,
     data: Any,
     mode: UploadMode,
@@ -67,13 +67,13 @@ def upload(
         command.setdefault("transaction_id", str(uuid4()))
     command = {key: value for key, value in command.items() if value is not None}
     descriptor = flight.FlightDescriptor.for_command(to_json({"write": command}))
-    attempts = servers.access.attempts if rows.is_repeatable else 1
+    attempts = connections.access.attempts if rows.is_repeatable else 1
     finished = threading.Event()
     for attempt in range(attempts):
-        server = servers.server(servers.uris[attempt % len(servers.uris)])
+        connection = connections.to(connections.uris[attempt % len(connections.uris)])
         try:
             with Progress.of_rows(f"write {name}", rows.num_rows, progress) as bar:
-                return _send(server, descriptor, rows, bar, finished)
+                return _send(connection, descriptor, rows, bar, finished)
         except LanceError as error:
             if not error.retryable or attempt == attempts - 1:
                 if isinstance(error, UnavailableError) and finished.is_set() and not fields.get("stage"):
@@ -163,7 +163,7 @@ def _batches(items: Iterable[Any]) -> Iterator[pa.RecordBatch]:
 
 
 def _send(
-    server: Server,
+    connection: Connection,
     descriptor: flight.FlightDescriptor,
     rows: Rows,
     bar: Progress,
@@ -173,12 +173,12 @@ def _send(
 
     From the moment that `finished` is set, the server may commit.
     """
-    with server.calling():
-        writer, reader = server.client.do_put(descriptor, rows.schema)
+    with connection.calling():
+        writer, reader = connection.client.do_put(descriptor, rows.schema)
         answers = _Answers(reader)
         num_rows = num_batches = 0
         try:
-            for batch in _pieces(rows.batches()):
+            for batch in _slices(rows.batches()):
                 writer.write_batch(batch)
                 num_rows += batch.num_rows
                 num_batches += 1
@@ -264,7 +264,7 @@ def _give_up(writer: flight.FlightStreamWriter, answers: _Answers) -> None:
         writer.close()
 
 
-def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield slices of about `_BATCH_BYTES`, with at least one row each."""
     for batch in batches:
         step = max(1, batch.num_rows * _BATCH_BYTES // max(1, batch.nbytes))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from flight_client.connection import Servers
+from flight_client.connection import Connections
 from flight_client.errors import InvalidInputError
 from flight_client.progress import Progress
 from flight_client.staged_writes import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
@@ -17,7 +17,7 @@ from flight_client.upload import UploadMode, rows_of, upload
 class Writes:
     """Uploads of rows and columns; see `Client`."""
 
-    _servers: Servers
+    _connections: Connections
 
     def write(
         self,
@@ -47,7 +47,7 @@ class Writes:
             LanceError: the server reported an error. Nothing was written.
             CommitUnknownError: the connection broke when the server was about to commit.
         """
-        answer = upload(self._servers, name, data, mode, schema=schema, progress=progress, fields=fields)
+        answer = upload(self._connections, name, data, mode, schema=schema, progress=progress, fields=fields)
         return WriteResult(**answer["result"])
 
     def merge_insert(
@@ -73,7 +73,7 @@ class Writes:
         """
         fields["on"] = [on] if isinstance(on, str) else on if on is None else list(on)
         answer = upload(
-            self._servers, name, data, "merge_insert", schema=None, progress=progress, fields=fields
+            self._connections, name, data, "merge_insert", schema=None, progress=progress, fields=fields
         )
         return MergeResult(**answer["result"])
 
@@ -145,7 +145,7 @@ class Writes:
         rows = rows_of(data, None)
         table = pa.Table.from_batches(rows.batches(), rows.schema)
         with Progress.of_rows(f"write {name}", table.num_rows, progress) as bar:
-            return write_in_parallel(self._servers, name, table, mode, parallel, fields, bar)
+            return write_in_parallel(self._connections, name, table, mode, parallel, fields, bar)
 
     def stage(
         self,
@@ -161,7 +161,7 @@ class Writes:
         Args:
             name, data, mode, schema, **fields: see `write`.
         """
-        return stage(self._servers, name, data, mode, schema=schema, fields=fields)
+        return stage(self._connections, name, data, mode, schema=schema, fields=fields)
 
     def commit(
         self, name: str, receipts: Sequence[str], operation: UploadMode = "append", **fields: Any
@@ -179,8 +179,8 @@ class Writes:
             CommitUnknownError: it is unknown whether the version was made. The same call with the same
                 `transaction_id` finds out.
         """
-        return commit(self._servers, name, receipts, operation, **fields)
+        return commit(self._connections, name, receipts, operation, **fields)
 
     def abort(self, name: str, receipts: Sequence[str], *, branch: str | None = None) -> int:
         """Remove staged rows that will not be committed, and return the number of receipts."""
-        return abort(self._servers, name, receipts, branch)
+        return abort(self._connections, name, receipts, branch)

@@ -1,6 +1,6 @@
-"""The threads that read, decode and encode: pools of a process, made when first used and again after a fork.
+"""Thread pools of a process that read, decode and encode. A fork makes its own pools on first use.
 
-One has a thread per core. The other is for files that are far away: most of its threads wait for an answer.
+One pool has a thread per core. The other pool reads remote files: most of its threads wait for an answer.
 """
 
 from __future__ import annotations
@@ -16,19 +16,24 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _REMOTE_WORKERS = 32
+"""Threads of the pool for remote files: enough to send requests while others wait for their answers."""
 _BEGUN_AHEAD = 16
+"""Items of `map_ahead` that are begun before their results are needed."""
 
 _lock = threading.Lock()
 _pools: dict[bool, ThreadPoolExecutor] = {}
 
 
 def num_workers(is_remote: bool = False) -> int:
-    """Threads of the pool: as many as cores this process may run on, or enough to hide round trips."""
+    """Return the number of threads of a pool: one per core of this process, or `_REMOTE_WORKERS`."""
     return _REMOTE_WORKERS if is_remote else len(os.sched_getaffinity(0))
 
 
 def worker_pool(is_remote: bool = False) -> ThreadPoolExecutor:
-    """Return the shared pool. Its tasks never wait for one another, so nobody can block another for ever."""
+    """Return the pool for local or for remote files, which the whole process shares.
+
+    A function that runs in the pool must not wait for another one in the same pool: all threads could wait.
+    """
     with _lock:
         pool = _pools.get(is_remote)
         if pool is None:
@@ -37,18 +42,19 @@ def worker_pool(is_remote: bool = False) -> ThreadPoolExecutor:
         return pool
 
 
-def run_all(jobs: Sequence[Callable[[], T]], is_remote: bool = False) -> list[T]:
-    """Return the results of all jobs, in order; the calling thread does its share, so that no thread waits
-    idly.
+def run_all(calls: Sequence[Callable[[], T]], is_remote: bool = False) -> list[T]:
+    """Run all calls in a pool and in the calling thread, and return their results in order.
+
+    If a call raises, the error is raised here after all calls that have begun.
     """
-    results: list[T | None] = [None] * len(jobs)
-    waiting = iter(enumerate(jobs))  # threads take turns: taking the next item is atomic
+    results: list[T | None] = [None] * len(calls)
+    waiting = iter(enumerate(calls))  # `next` is atomic, so that each call is run by one thread
 
     def work() -> None:
-        for number, job in waiting:
-            results[number] = job()
+        for number, call in waiting:
+            results[number] = call()
 
-    num_helpers = min(num_workers(is_remote), len(jobs)) - 1
+    num_helpers = min(num_workers(is_remote), len(calls)) - 1
     helpers = [worker_pool(is_remote).submit(work) for _ in range(num_helpers)]
     try:
         work()
@@ -61,7 +67,10 @@ def run_all(jobs: Sequence[Callable[[], T]], is_remote: bool = False) -> list[T]
 
 
 def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Iterator[R]:
-    """`act` of each item, in order. Where files are far away, some of the next ones are begun meanwhile."""
+    """Yield `act(item)` of each item, in order. If `is_remote`, the pool begins some of the next calls ahead.
+
+    An error of `act` is raised when the result of its item is due.
+    """
     if not is_remote:
         yield from map(act, items)
         return

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from flight_server.logs import log_event
-from flight_server.requests.names import SUFFIX, DatasetReference, is_segment, shown
+from flight_server.requests.names import SUFFIX, DatasetReference, is_path_component, shown
 from lance_core import DatasetBasePath, Session
 from lance_core.api.serving import (
     CacheUse,
@@ -99,12 +99,12 @@ class Catalog:
             relative = f"{namespace}/{directory}" if namespace else directory
             if self._dataset_path(relative):
                 name = relative.removesuffix(SUFFIX)
-                if not is_segment(directory.removesuffix(SUFFIX)) or name.endswith(SUFFIX):
+                if not is_path_component(directory.removesuffix(SUFFIX)) or name.endswith(SUFFIX):
                     self._report(relative, "is a dataset whose name is not allowed")
                 elif name not in found:
                     found.add(name)
                     yield name
-            elif is_segment(directory) and self._is_namespace(relative):
+            elif is_path_component(directory) and self._is_namespace(relative):
                 if depth < MAXIMUM_NAMESPACES:
                     yield from self._names_below(relative, depth + 1)
                 else:
@@ -149,8 +149,8 @@ class Catalog:
     def _hint(self, name: str) -> str:
         """Return the end of a message that names datasets of the same namespace with similar names."""
         namespace, separator, last = name.rpartition("/")
-        segments = self._segments_in(namespace) if self._has_namespace(name) else []
-        near = [f"{namespace}{separator}{segment}" for segment in near_names(last, segments)]
+        components = self._components_in(namespace) if self._has_namespace(name) else []
+        near = [f"{namespace}{separator}{component}" for component in near_names(last, components)]
         # What is listed may be a plain folder.
         near = [each for each in near if self._is_there(each)]
         return did_you_mean(name, near) if near else ""
@@ -162,13 +162,13 @@ class Catalog:
         except InvalidInputError:
             return True
 
-    def _segments_in(self, namespace: str) -> list[str]:
+    def _components_in(self, namespace: str) -> list[str]:
         """Return the names of the directories in a namespace that may be datasets, without their suffix."""
         try:
             entries = sorted(os.listdir(os.path.join(self._root, namespace)))
         except OSError:
             return []
-        return [each for entry in entries if is_segment(each := entry.removesuffix(SUFFIX))]
+        return [each for entry in entries if is_path_component(each := entry.removesuffix(SUFFIX))]
 
     def place(self, name: str) -> str:
         """Return the absolute path at which a new dataset of this name is made.

@@ -18,7 +18,7 @@ from flight_server.catalog.local import (
     Catalog,
     ambiguous,
 )
-from flight_server.requests.names import SUFFIX, is_segment, shown
+from flight_server.requests.names import SUFFIX, is_path_component, shown
 from lance_core import DatasetBasePath, Session
 from lance_core.api.serving import (
     Entry,
@@ -66,22 +66,22 @@ class StoreCatalog(Catalog):
         listed = list(zip(paths, self._listings.map(self._directories, paths), strict=True))
         datasets = Counter(path.removesuffix(SUFFIX) for path, below in listed if VERSIONS_DIRECTORY in below)
         for path, below in listed:
-            segment = path.rpartition("/")[2]
+            component = path.rpartition("/")[2]
             name = path.removesuffix(SUFFIX)
             if VERSIONS_DIRECTORY in below:
-                if not is_segment(segment.removesuffix(SUFFIX)) or name.endswith(SUFFIX):
+                if not is_path_component(component.removesuffix(SUFFIX)) or name.endswith(SUFFIX):
                     self._report(path, "is a dataset whose name is not allowed")
                 elif datasets[name] == 1:
                     self._remember(name, path)
                     yield name
                 elif path == name:  # and there is one with the suffix: opening says that
                     yield name
-            elif is_segment(segment):
+            elif is_path_component(component):
                 if depth < MAXIMUM_NAMESPACES:
                     yield from self._names_in(path, below, depth + 1)
                 else:
                     self._report(path, "is nested too deep")
-            elif not segment.startswith("."):
+            elif not component.startswith("."):
                 self._report(path, "is not served: its name is not allowed")
 
     def _find(self, name: str) -> str | None:
@@ -105,9 +105,9 @@ class StoreCatalog(Catalog):
     def _has_namespace(self, name: str) -> bool:
         return not any(self._listings.map(self._is_dataset, _namespaces(name)))
 
-    def _segments_in(self, namespace: str) -> list[str]:
+    def _components_in(self, namespace: str) -> list[str]:
         names = (directory.removesuffix(SUFFIX) for directory in self._directories(namespace))
-        return list(filter(is_segment, names))
+        return list(filter(is_path_component, names))
 
     def place(self, name: str) -> str:
         """Return the path below the root at which a new dataset of this name is made."""
@@ -190,8 +190,8 @@ class StoreCatalog(Catalog):
 
 def _namespaces(name: str) -> list[str]:
     """Return everything above a name: `a` and `a/b` for `a/b/c`."""
-    segments = name.split("/")
-    return ["/".join(segments[:depth]) for depth in range(1, len(segments))]
+    components = name.split("/")
+    return ["/".join(components[:depth]) for depth in range(1, len(components))]
 
 
 def _place(uri: str) -> str:

@@ -127,17 +127,17 @@ class Reads:
             verify_checksums=command.verify_checksums,
         )
         endpoints = split_scans(
-            plan.tasks,
+            plan.fragment_scans,
             rows_per_endpoint=None if is_one_stream else command.rows_per_endpoint,
             max_endpoints=1 if is_one_stream else command.max_endpoints,
         )
         return self._planned(
             snapshot,
             plan.schema,
-            [replace(whole, tasks=tasks) for tasks in endpoints],
-            num_rows=-1 if is_filtered and plan.tasks else plan.num_rows,
+            [replace(whole, fragment_scans=scans) for scans in endpoints],
+            num_rows=-1 if is_filtered and plan.fragment_scans else plan.num_rows,
             ordered=is_one_stream or command.ordered,
-            num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.tasks),
+            num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.fragment_scans),
             pruned=pruned,
         )
 
@@ -222,7 +222,7 @@ class Reads:
             branch=pinned.branch,
             identity=snapshot.manifest.identity,
             expires=self._tickets.expiry(),
-            tasks=(),
+            fragment_scans=(),
             columns=columns,
         )
 

@@ -45,16 +45,16 @@ def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOpti
 def plan_of(ticket: Ticket, snapshot: Snapshot) -> ScanPlan:
     """Return the plan a ticket stands for, its ranges checked against the manifest."""
     options = replace(
-        _output_options(ticket, snapshot), fragments=tuple(task.fragment_id for task in ticket.tasks)
+        _output_options(ticket, snapshot), fragments=tuple(scan.fragment_id for scan in ticket.fragment_scans)
     )
     plan = plan_scan(snapshot, options)
-    num_rows = {task.fragment_id: task.end for task in plan.tasks}
-    for task in ticket.tasks:
-        if task.end > num_rows.get(task.fragment_id, 0):
+    num_rows = {scan.fragment_id: scan.end for scan in plan.fragment_scans}
+    for scan in ticket.fragment_scans:
+        if scan.end > num_rows.get(scan.fragment_id, 0):
             raise InvalidInputError(
-                f"the ticket asks for row {task.end - 1} of fragment {task.fragment_id}, which has fewer rows"
+                f"the ticket asks for row {scan.end - 1} of fragment {scan.fragment_id}, which has fewer rows"
             )
     if options.filter is None and (ticket.limit is not None or ticket.offset is not None):
         raise InvalidInputError("the ticket has a limit or an offset and no filter")
     options = replace(options, limit=ticket.limit, offset=ticket.offset)
-    return replace(plan, options=options).with_tasks(ticket.tasks)
+    return replace(plan, options=options).with_fragment_scans(ticket.fragment_scans)

@@ -1,8 +1,8 @@
 """Dataset names as clients write them: which ones are allowed, and what their parts mean.
 
-A name is the path of a dataset below the served root, `/` between segments, without the `.lance` suffix. It
-may end in `@12` (a version), `@gold` (a tag or, where there is none of this name, a branch) or `@dev:12` (a
-branch and optionally a version of it).
+A name is the path of a dataset below the served root, with `/` between its components and without the suffix
+`.lance`. It may end in `@12` (a version), `@gold` (a tag; a branch if there is no such tag) or `@dev:12` (a
+branch and optionally its version).
 Nothing is ever decoded or normalised: a name either matches letter by letter or is refused (threat T7).
 """
 
@@ -18,7 +18,7 @@ SUFFIX = ".lance"
 MAXIMUM_NAME_CHARACTERS = 1024
 MAXIMUM_VERSION = (1 << 63) - 1
 
-_SEGMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
+_COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _DIGITS = re.compile(r"[0-9]{1,20}")
 _EXCLUSIVE = (
     ("version", "tag"),
@@ -30,9 +30,9 @@ _EXCLUSIVE = (
 MAXIMUM_IDENTITY_CHARACTERS = 256
 
 
-def is_segment(text: str) -> bool:
-    """Return whether `text` may be one segment of a name, of a tag or of a branch."""
-    return _SEGMENT.fullmatch(text) is not None
+def is_path_component(text: str) -> bool:
+    """Return whether `text` may be one component of a name, of a tag or of a branch."""
+    return _COMPONENT.fullmatch(text) is not None
 
 
 def shown(text: str) -> str:
@@ -49,7 +49,7 @@ class DatasetReference:
     """
 
     name: str
-    """Segments with `/` between them; no suffix."""
+    """Components with `/` between them; no suffix."""
     version: int | None = None
     """A version of `branch`."""
     tag: str | None = None
@@ -62,17 +62,17 @@ class DatasetReference:
     """Identity of the manifest, which differs for another dataset under the same name and number."""
 
     def __post_init__(self) -> None:
-        """Raise InvalidInputError, which names the segment that is not allowed, or the fields."""
+        """Raise InvalidInputError, which names the component that is not allowed, or the fields."""
         if len(self.name) > MAXIMUM_NAME_CHARACTERS:
             raise InvalidInputError(
                 f"dataset name of {len(self.name)} characters; at most {MAXIMUM_NAME_CHARACTERS}"
             )
-        for segment in self.name.split("/"):
-            if not is_segment(segment):
+        for component in self.name.split("/"):
+            if not is_path_component(component):
                 raise InvalidInputError(
-                    f"dataset name {shown(self.name)}: a segment is not allowed",
-                    expected=_SEGMENT.pattern,
-                    found=shown(segment),
+                    f"dataset name {shown(self.name)}: a path component is not allowed",
+                    expected=_COMPONENT.pattern,
+                    found=shown(component),
                 )
         if self.name.endswith(SUFFIX):
             raise InvalidInputError(f"dataset name {shown(self.name)}: a name ends without {SUFFIX}")
@@ -84,8 +84,8 @@ class DatasetReference:
         if len(self.identity or "") > MAXIMUM_IDENTITY_CHARACTERS:
             raise InvalidInputError(f"dataset {self.name}: not the identity of a version")
         for kind, ref in (("tag", self.tag), ("branch", self.branch)):
-            segments = [] if ref is None else ref.split("/") if kind == "branch" else [ref]
-            if not all(map(is_segment, segments)):
+            components = [] if ref is None else ref.split("/") if kind == "branch" else [ref]
+            if not all(map(is_path_component, components)):
                 raise InvalidInputError(
                     f"dataset {self.name}: not the name of a {kind}", found=shown(str(ref))
                 )
@@ -117,7 +117,7 @@ def _with_version(reference: DatasetReference, text: str) -> DatasetReference:
     ref, colon, version = text.partition(":")
     if _DIGITS.fullmatch(text):
         return replace(reference, version=_version(reference, text))
-    if not all(map(is_segment, ref.split("/"))):
+    if not all(map(is_path_component, ref.split("/"))):
         raise InvalidInputError(
             f"dataset name {shown(reference.name)}: {shown(text)} is no version, tag or branch"
         )

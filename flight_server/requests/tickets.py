@@ -44,6 +44,8 @@ MAGIC = b"LFT1"
 MAXIMUM_TICKET_BYTES = MAXIMUM_COMMAND_BYTES
 MOST_CANCELLED_TICKETS = 1 << 17
 
+_SCANS = "tasks"
+"""Name of the fragment scans in the payload. Servers of earlier releases read and write it, too."""
 _SIGNATURE_BYTES = hashlib.sha256().digest_size
 _PAYLOAD_START = len(MAGIC) + _SIGNATURE_BYTES
 
@@ -58,16 +60,17 @@ class Ticket:
     """Identity of the manifest; another one under the same name and version is another dataset."""
     expires: int
     """Seconds since the epoch; refused from then on."""
-    tasks: tuple[FragmentScan, ...]
+    fragment_scans: tuple[FragmentScan, ...]
     branch: str | None = None
     """None: the main branch."""
     keys: RowKeys | None = None
-    """The rows of a take, which has no tasks."""
+    """The rows of a take, which has no fragment scans."""
     columns: Columns = None
     filter: str | None = None
     substrait_filter: bytes | None = None
     limit: int | None = None
-    """Only with a filter, as `offset`; otherwise the row ranges have what they say."""
+    """Set only with a filter, like `offset`. Without a filter, `fragment_scans` has the rows that limit and
+    offset leave."""
     offset: int | None = None
     with_row_id: bool = False
     with_row_address: bool = False
@@ -83,13 +86,11 @@ def is_ticket(data: bytes) -> bool:
 
 
 def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
-    """Return the signed bytes of `ticket`; raises InvalidInputError when they exceed
-    `MAXIMUM_TICKET_BYTES`.
-    """
+    """Return the signed bytes of `ticket`; raise InvalidInputError if they exceed `MAXIMUM_TICKET_BYTES`."""
     payload = {
         name: value for name, value in vars(ticket).items() if value is not None and value is not False
     }
-    payload["tasks"] = [[task.fragment_id, task.start, task.end] for task in ticket.tasks]
+    payload[_SCANS] = [[scan.fragment_id, scan.start, scan.end] for scan in payload.pop("fragment_scans")]
     if ticket.keys is not None:
         payload["keys"] = {ticket.keys.kind: ticket.keys.values}
     if ticket.substrait_filter is not None:
@@ -97,8 +98,8 @@ def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
     text = json.dumps(payload, separators=(",", ":")).encode()
     if _PAYLOAD_START + len(text) > MAXIMUM_TICKET_BYTES:
         raise InvalidInputError(
-            f"{len(ticket.tasks)} fragments or {len(ticket.keys.values) if ticket.keys else 0} keys make too "
-            "large a ticket; ask for more endpoints, or for fewer keys",
+            f"{len(ticket.fragment_scans)} row ranges or {len(ticket.keys.values) if ticket.keys else 0} "
+            "keys make too large a ticket; ask for more endpoints, or for fewer keys",
             expected=f"at most {MAXIMUM_TICKET_BYTES} bytes",
             found=_PAYLOAD_START + len(text),
         )
@@ -106,10 +107,15 @@ def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
 
 
 def decode_ticket(data: bytes, key: bytes, now: float) -> Ticket:
-    """Return the ticket in `data`, signature, form and expiry checked; `now` is in seconds since the
-    epoch.
+    """Return the ticket in `data`.
 
-    Raises InvalidInputError saying which check failed.
+    Args:
+        data: Bytes that `encode_ticket` returned.
+        key: The key that the ticket was signed with.
+        now: Seconds since the epoch.
+
+    Raises:
+        InvalidInputError: the signature, the form or the expiry is wrong; the message says which.
     """
     if len(data) > MAXIMUM_TICKET_BYTES:
         raise InvalidInputError(f"ticket of {len(data)} bytes; at most {MAXIMUM_TICKET_BYTES}")
@@ -119,7 +125,7 @@ def decode_ticket(data: bytes, key: bytes, now: float) -> Ticket:
     if not hmac.compare_digest(signature, _signature(payload, key)):
         raise InvalidInputError("the ticket was altered, or signed with another key")
     values = check_fields("ticket", parse_object(payload), _PAYLOAD_FIELDS, required=_REQUIRED_FIELDS)
-    ticket = Ticket(**values)
+    ticket = Ticket(fragment_scans=values.pop(_SCANS), **values)
     if now >= ticket.expires:
         raise InvalidInputError(
             f"the ticket expired {now - ticket.expires:.0f} seconds ago; plan the scan again"
@@ -128,14 +134,16 @@ def decode_ticket(data: bytes, key: bytes, now: float) -> Ticket:
 
 
 class CancelledTickets:
-    """Tickets that are redeemed no more, each remembered until it expires."""
+    """Set of the cancelled tickets, which the server refuses. Each is kept until it expires."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._expiries: dict[bytes, int] = {}
 
     def add(self, tickets: Mapping[bytes, Ticket], now: float) -> bool:
-        """Remember tickets by their bytes; False, and none is, where `MOST_CANCELLED_TICKETS` are already."""
+        """Cancel tickets, given by their bytes. Return False and cancel none if the set would have more than
+        `MOST_CANCELLED_TICKETS`.
+        """
         with self._lock:
             if len(self._expiries) + len(tickets) > MOST_CANCELLED_TICKETS:
                 self._expiries = {key: end for key, end in self._expiries.items() if end > now}
@@ -153,7 +161,7 @@ def _signature(payload: bytes, key: bytes) -> bytes:
     return hmac.digest(key, MAGIC + payload, "sha256")
 
 
-def _task(field: str, value: Any) -> FragmentScan:
+def _fragment_scan(field: str, value: Any) -> FragmentScan:
     numbers = integers()(field, value)
     if len(numbers) != 3 or numbers[1] >= numbers[2]:
         raise InvalidInputError(f"{field}: expected a fragment, its first row and the row after its last")
@@ -172,11 +180,11 @@ _PAYLOAD_FIELDS: Mapping[str, Checker] = {
     "version": VERSION,
     "identity": string,
     "expires": integer(),
-    "tasks": list_of(_task),
+    _SCANS: list_of(_fragment_scan),
     "branch": string,
     "keys": _keys,
     "limit": integer(),
     "offset": integer(),
     **OUTPUT_FIELDS,
 }
-_REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", "tasks")
+_REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", _SCANS)

@@ -64,7 +64,7 @@ class History(OpenedDataset):
         A branch is a table of its own. It begins with the files of that version; no data is copied.
 
         Args:
-            branch: Name of the branch: segments of letters, digits, ".", "-" and "_" between single slashes.
+            branch: Name of the branch: letters, digits, ".", "-" and "_", and single slashes.
             reference: The version, as for `checkout_version`; the opened version if left out.
             storage_options: Settings of the storage of the branch; those of this dataset if left out.
 

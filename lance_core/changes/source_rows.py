@@ -59,9 +59,9 @@ class SourceRows:
     def batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield all rows in order: batches with the number of their first row."""
         for start, batch in zip(self._starts.tolist(), self._batches, strict=False):
-            for piece in slices(batch):
-                yield start, piece
-                start += piece.num_rows
+            for part in slices(batch):
+                yield start, part
+                start += part.num_rows
 
     def take(self, rows: Rows, columns: Sequence[str]) -> list[pa.Array]:
         """Return the values of `columns` at row numbers. The numbers may be in any order."""

@@ -240,15 +240,15 @@ def try_cast(datum: Datum, data_type: pa.DataType) -> Datum:
 
 def _halved(values: pa.Array, data_type: pa.DataType) -> list[pa.Array]:
     """Cast an array in parts. A part that fails is halved, down to single values, which become null."""
-    pieces, done = [values], []
-    while pieces:
-        piece = pieces.pop()
+    waiting, done = [values], []
+    while waiting:
+        part = waiting.pop()
         try:
-            done.append(cast(piece, data_type))
+            done.append(cast(part, data_type))
         except pa.ArrowInvalid:
-            if len(piece) == 1:
+            if len(part) == 1:
                 done.append(pa.nulls(1, data_type))
             else:
-                middle = len(piece) // 2
-                pieces += [piece[middle:], piece[:middle]]
+                middle = len(part) // 2
+                waiting += [part[middle:], part[:middle]]
     return done

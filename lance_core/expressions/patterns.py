@@ -13,9 +13,9 @@ from lance_core.expressions.comparisons import Datum
 
 def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Datum:
     """Return whether each text matches the whole pattern; the default of `escape` is a backslash."""
-    pieces = _pieces(pattern, escape or "\\")
+    parts = _parts_of(pattern, escape or "\\")
     if not ignore_case:
-        match pieces:
+        match parts:
             case []:
                 return pc.equal(text, pa.scalar("", text.type))
             case [str(part)]:
@@ -27,7 +27,7 @@ def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Da
             case [_Wildcard.ANY, str(part), _Wildcard.ANY]:
                 return pc.match_substring(text, part)
     flags = "(?is)" if ignore_case else "(?s)"
-    regex = "".join(_quoted(piece) if isinstance(piece, str) else piece.value for piece in pieces)
+    regex = "".join(_quoted(part) if isinstance(part, str) else part.value for part in parts)
     return pc.match_substring_regex(text, f"{flags}^{regex}$")
 
 
@@ -38,9 +38,9 @@ class _Wildcard(Enum):
     ONE = "."
 
 
-def _pieces(pattern: str, escape: str) -> list[str | _Wildcard]:
+def _parts_of(pattern: str, escape: str) -> list[str | _Wildcard]:
     """Split a pattern into wildcards and the literal texts between them."""
-    pieces: list[str | _Wildcard] = []
+    parts: list[str | _Wildcard] = []
     literal = ""
     characters = iter(pattern)
     for character in characters:
@@ -48,15 +48,15 @@ def _pieces(pattern: str, escape: str) -> list[str | _Wildcard]:
             # An escape at the end stands for itself. Before an ordinary character it is ignored.
             literal += next(characters, escape)
         elif character in "%_":
-            pieces += [literal] if literal else []
+            parts += [literal] if literal else []
             literal = ""
             if character == "_":
-                pieces.append(_Wildcard.ONE)
-            elif pieces[-1:] != [_Wildcard.ANY]:
-                pieces.append(_Wildcard.ANY)
+                parts.append(_Wildcard.ONE)
+            elif parts[-1:] != [_Wildcard.ANY]:
+                parts.append(_Wildcard.ANY)
         else:
             literal += character
-    return [*pieces, literal] if literal else pieces
+    return [*parts, literal] if literal else parts
 
 
 def _quoted(text: str) -> str:

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from lance_core.encodings.picking import Picking
 from lance_core.errors import UnsupportedFeatureError
-from lance_core.file.direct import PageRange
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata
+from lance_core.file.page_ranges import PageRange
 from lance_core.file.row_runs import Rows
 from lance_core.file.v2_1 import reader as v2_1
 from lance_core.kernels import ColumnPages

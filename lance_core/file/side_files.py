@@ -28,7 +28,7 @@ of the side files.
 _SIZES = "lance-encoding:blob-{}-size-threshold"
 _CHECKSUM = struct.Struct("<IIQ")
 _SEAL = struct.Struct("<I")
-_PIECE_BYTES = 8 << 20
+_READ_BYTES = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +204,8 @@ def verify_side_file(file: ReadableFile, expected: tuple[int, int]) -> None:
         CorruptFileError: they differ from the expected ones.
     """
     crc = 0
-    for start in range(0, file.size, _PIECE_BYTES):
-        crc = kernels.crc32c(file.read(start, min(_PIECE_BYTES, file.size - start)), crc)
+    for start in range(0, file.size, _READ_BYTES):
+        crc = kernels.crc32c(file.read(start, min(_READ_BYTES, file.size - start)), crc)
     if (crc, file.size) != expected:
         raise CorruptFileError(
             "side file has another checksum or size",

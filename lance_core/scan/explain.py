@@ -11,7 +11,7 @@ import numpy as np
 
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import Projection, project, project_filtered
-from lance_core.scan.plan.pruning import Kept, Pruner, Segment
+from lance_core.scan.plan.pruning import CandidateRange, Kept, Pruner
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.read.columns import Column
 from lance_core.scan.read.fragments import FragmentOpener
@@ -128,10 +128,10 @@ def explain(
             returned = sum(batch.num_rows for batch in batches)
     opener = FragmentOpener(snapshot, projection, files)
     fragments = []
-    for task in plan.tasks:
-        everything = Segment(0, opener.fragment(task).physical_rows, ())
-        kept = Kept((everything,)) if pruner is None else pruner.keep(opener.fragment(task))
-        fragments.append(_fragment(task, opener, projection, kept, uses, trace))
+    for scan in plan.fragment_scans:
+        everything = CandidateRange(0, opener.fragment(scan).physical_rows, ())
+        kept = Kept((everything,)) if pruner is None else pruner.keep(opener.fragment(scan))
+        fragments.append(_fragment(scan, opener, projection, kept, uses, trace))
     names = tuple(plan.schema.names)
     options = plan.options
     return Explanation(
@@ -199,17 +199,17 @@ def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> PrunedPl
     options = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     projection = project_filtered(snapshot.manifest.schema, options, condition)
     opener = FragmentOpener(snapshot, projection, files)
-    fragments = [opener.fragment(task) for task in plan.tasks]
-    found = list(zip(plan.tasks, pruner.keep_all(fragments, opener.is_remote), strict=True))
+    fragments = [opener.fragment(scan) for scan in plan.fragment_scans]
+    found = list(zip(plan.fragment_scans, pruner.keep_all(fragments, opener.is_remote), strict=True))
     sources = {kept.source for _, kept in found}
-    left = plan.with_tasks(task for task, kept in found if kept.segments)
+    left = plan.with_fragment_scans(scan for scan, kept in found if kept.candidates)
     if not sources - {"none"}:
         return PrunedPlan(left)
     uses = ["filter"] * len(projection.columns)
     pages = [
         column
-        for task, kept in found
-        for column in _fragment(task, opener, projection, kept, uses, None).columns
+        for scan, kept in found
+        for column in _fragment(scan, opener, projection, kept, uses, None).columns
     ]
     return PrunedPlan(
         left, _source(sources), sum(column.total for column in pages), sum(column.pruned for column in pages)
@@ -222,31 +222,33 @@ def _source(sources: Collection[str]) -> str:
 
 
 def _fragment(
-    task: FragmentScan,
+    scan: FragmentScan,
     opener: FragmentOpener,
     projection: Projection,
     kept: Kept,
     uses: Sequence[str],
     trace: Trace | None,
 ) -> FragmentPages:
-    reader = opener.open(task)
-    segments = kept.between(reader.start, reader.end)
+    reader = opener.open(scan)
+    candidates = kept.between(reader.start, reader.end)
     columns = []
     for column, read, use in zip(projection.columns, reader.columns, uses, strict=True):
-        total, planned = _count_pages(read, reader.start, reader.end, segments)
+        total, planned = _count_pages(read, reader.start, reader.end, candidates)
         name = column.output.name
-        pages_read = None if trace is None else trace.pages_read(task.fragment_id, name)
+        pages_read = None if trace is None else trace.pages_read(scan.fragment_id, name)
         columns.append(ColumnPages(name, use, total, planned, total - planned, pages_read))
-    planned_rows = sum(segment.end - segment.start for segment in segments)
-    return FragmentPages(task.fragment_id, task.end - task.start, planned_rows, kept.source, tuple(columns))
+    planned_rows = sum(candidate.end - candidate.start for candidate in candidates)
+    return FragmentPages(scan.fragment_id, scan.end - scan.start, planned_rows, kept.source, tuple(columns))
 
 
-def _count_pages(column: Column, start: int, end: int, segments: Sequence[Segment]) -> tuple[int, int]:
-    """Return the number of pages with rows of `[start, end)`, and of those with rows of the segments."""
+def _count_pages(
+    column: Column, start: int, end: int, candidates: Sequence[CandidateRange]
+) -> tuple[int, int]:
+    """Return the number of pages with rows of `[start, end)`, and of those with rows of the candidates."""
     edges = np.asarray(column.page_rows)
     begins, ends = edges[:-1], edges[1:]
     total = int(np.count_nonzero((begins < end) & (ends > start) & (begins < ends)))
     planned = np.zeros(len(begins), dtype=bool)
-    for segment in segments:
-        planned |= (begins < segment.end) & (ends > segment.start)
+    for candidate in candidates:
+        planned |= (begins < candidate.end) & (ends > candidate.start)
     return total, int(np.count_nonzero(planned & (begins < ends)))

@@ -31,13 +31,13 @@ def _even_parts(total: int, num_parts: int) -> npt.NDArray[np.int64]:
     return parts
 
 
-def regrouped(pieces: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of `pieces` again in batches of `num_rows`; the last may have fewer."""
+def regrouped(batches: Iterable[pa.RecordBatch], num_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `batches` in batches of `num_rows`. The last batch may have fewer rows."""
     waiting: list[pa.RecordBatch] = []
     num_waiting = 0
-    for piece in pieces:
-        waiting.append(piece)
-        num_waiting += piece.num_rows
+    for batch in batches:
+        waiting.append(batch)
+        num_waiting += batch.num_rows
         if num_waiting >= num_rows:
             joined = pa.concat_batches(waiting)
             full = num_waiting - num_waiting % num_rows

@@ -130,7 +130,7 @@ class LanceScanner:
     def fragment_batches(self, fragment_id: int) -> Iterator[pa.RecordBatch]:
         """Return the rows of one fragment, from a scan without a filter. Calls share one projection."""
         rows = self._snapshot.manifest.fragment_by_id[fragment_id].num_rows
-        plan = self._plan.with_tasks([FragmentScan(fragment_id, 0, rows)] if rows else [])
+        plan = self._plan.with_fragment_scans([FragmentScan(fragment_id, 0, rows)] if rows else [])
         return scan_projection(self._snapshot, plan, self._projection, self._budget, self._files)
 
     @cached_property

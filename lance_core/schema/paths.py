@@ -53,10 +53,10 @@ def _quoted(path: str, rest: str) -> tuple[str, str]:
     """Return the name up to the closing backtick, and the rest of the path."""
     name = ""
     while True:
-        piece, tick, rest = rest.partition("`")
+        text, tick, rest = rest.partition("`")
         if not tick:
             raise InvalidInputError("backtick is not closed", column=path)
-        name += piece
+        name += text
         if not rest.startswith("`"):
             return name, rest
         name += "`"

@@ -64,9 +64,10 @@ class Spans:
         first = np.asarray(table["first_row"])
         return cls(first, first + np.asarray(table["rows"]))
 
-    def rows_of_pieces(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """Return for each piece between two edges the page that covers it, or the number of pages if none
-        does.
+    def pages_between(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+        """Return for each row range between two edges the number of the page that covers it.
+
+        If no page covers a range, its entry is the number of pages.
         """
         count = len(self.first)
         if len(edges) == count + 1 and (self.first == edges[:-1]).all() and (self.ends == edges[1:]).all():
@@ -77,7 +78,7 @@ class Spans:
         return np.where(covered, pages, count)
 
 
-def piece_edges(spans: Iterable[Spans], num_rows: int) -> npt.NDArray[np.int64]:
+def range_edges(spans: Iterable[Spans], num_rows: int) -> npt.NDArray[np.int64]:
     """Return the row numbers at which a page or zone of any column begins or ends, ascending and distinct.
 
     0 and `num_rows` are among them. A larger number counts as `num_rows`.
@@ -93,8 +94,8 @@ def refined(coarse: pa.Table, fine: pa.Table, num_rows: int) -> pa.Table:
     cover.
     """
     spans = Spans.of(fine), Spans.of(coarse)
-    edges = piece_edges(spans, num_rows)
-    from_fine, from_coarse = (span.rows_of_pieces(edges) for span in spans)
+    edges = range_edges(spans, num_rows)
+    from_fine, from_coarse = (span.pages_between(edges) for span in spans)
     is_fine = from_fine < len(fine)
     kept = np.where(is_fine, np.append(True, from_fine[1:] != from_fine[:-1]), from_coarse < len(coarse))
     is_fine, at = is_fine[kept], edges[:-1][kept]

@@ -47,7 +47,7 @@ from lance_core.schema.blobs import describe_blobs
 from lance_core.statistics.file_buffer import METADATA_KEY, FilePageStatistics, buffer_of, from_buffer
 from lance_core.storage.base import ReadableFile
 
-_PIECE_BYTES = 1 << 20
+_READ_BYTES = 1 << 20
 _IN_THE_FILE = 0
 """Kind of a blob whose bytes are in the data file itself."""
 _TOP = -1
@@ -322,8 +322,8 @@ def page_checksum(file: ReadableFile, ranges: Sequence[BufferRange]) -> int:
     """Return the CRC-32C of ranges of a file, one after the other."""
     crc = 0
     for position, size in ranges:
-        for piece in _pieces(file, position, size):
-            crc = kernels.crc32c(piece, crc)
+        for data in _contents(file, position, size):
+            crc = kernels.crc32c(data, crc)
     return crc
 
 
@@ -369,14 +369,15 @@ def _verify_gaps(file: ReadableFile, known: list[BufferRange], end: int) -> None
     position = 0
     for start, size in sorted(known):
         if start > position:
-            for piece in _pieces(file, position, start - position):
-                if np.frombuffer(piece, np.uint8).any():
+            for data in _contents(file, position, start - position):
+                if np.frombuffer(data, np.uint8).any():
                     raise CorruptFileError("padding is not zero", file=file.name, found=f"at {position}")
         position = max(position, start + size)
     if position < end and np.frombuffer(file.read(position, end - position), np.uint8).any():
         raise CorruptFileError("padding is not zero", file=file.name, found=f"at {position}")
 
 
-def _pieces(file: ReadableFile, position: int, size: int) -> Iterator[memoryview]:
-    for start in range(position, position + size, _PIECE_BYTES):
-        yield memoryview(file.read(start, min(_PIECE_BYTES, position + size - start)))
+def _contents(file: ReadableFile, position: int, size: int) -> Iterator[memoryview]:
+    """Yield `size` bytes of a file from `position` on, in reads of at most `_READ_BYTES`."""
+    for start in range(position, position + size, _READ_BYTES):
+        yield memoryview(file.read(start, min(_READ_BYTES, position + size - start)))

@@ -1,10 +1,9 @@
-"""Interval arithmetic: possible values of operands, and possible results of conditions, per piece of a
-fragment.
+"""Interval arithmetic: possible values of operands, and possible results of conditions, per row range.
 
-A piece is a range of rows. Every fact is an array with one entry per piece, or with one entry for all pieces.
-Facts are conservative: they say whether there may be a null, a NaN or another value, and between which
-bounds. So a comparison says for each piece whether it may be true, false or null in some row. NaN equals NaN
-and is greater than every number; -0.0 equals 0.0.
+The row ranges divide a fragment. Every fact is an array with one entry per row range, or with one entry for
+all of them. Facts are conservative: they say whether there may be a null, a NaN or another value, and between
+which bounds. So a comparison says for each row range whether it may be true, false or null in some row. NaN
+equals NaN and is greater than every number; -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _NO: Flags = np.zeros(1, np.bool_)
 
 @dataclass(frozen=True)
 class Truth:
-    """Possible results of a condition in each piece."""
+    """Possible results of a condition in each row range."""
 
     true: Flags
     false: Flags
@@ -41,7 +40,7 @@ class Truth:
 
     @property
     def surely_true(self) -> Flags:
-        """Whether the condition is true in every row of each piece."""
+        """Whether the condition is true in every row of each row range."""
         return self.true & ~self.false & ~self.null
 
 
@@ -51,7 +50,7 @@ ANY = Truth(_YES, _YES, _YES)
 
 @dataclass(frozen=True)
 class Values:
-    """Possible values of an operand in each piece.
+    """Possible values of an operand in each row range.
 
     Attributes:
         type: Arrow type of the bounds.
@@ -74,12 +73,13 @@ class Values:
         return self.ordinary | self.nan
 
 
-def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type: pa.DataType) -> Values:
+def column_values(statistics: pa.Table, pages: npt.NDArray[np.intp], data_type: pa.DataType) -> Values:
     """Return the possible values of a column of type `data_type`.
 
     Args:
         statistics: See `lance_core.statistics.column_statistics`.
-        pieces: For each piece, the row of `statistics` that covers it, or the number of rows if none does.
+        pages: For each row range, the row of `statistics` with the page that covers it. If no page does, the
+            number of rows of `statistics`.
         data_type: Arrow type of the column.
     """
     data_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
@@ -93,10 +93,10 @@ def column_values(statistics: pa.Table, pieces: npt.NDArray[np.intp], data_type:
     kind = statistics.schema.field("min").type
     if kind == data_type and has_bounds(kind):
         least, most = (_comparable(statistics[side].combine_chunks()) for side in ("min", "max"))
-    if len(pieces) != len(rows) or (pieces != np.arange(len(rows))).any():
-        ordinary, nan, null = (np.append(flags, True)[pieces] for flags in (ordinary, nan, null))
+    if len(pages) != len(rows) or (pages != np.arange(len(rows))).any():
+        ordinary, nan, null = (np.append(flags, True)[pages] for flags in (ordinary, nan, null))
         if least is not None and most is not None:
-            places = pa.array(pieces, mask=pieces == len(rows))
+            places = pa.array(pages, mask=pages == len(rows))
             least, most = least.take(places), most.take(places)
     return Values(data_type, least, most, ordinary, nan if is_float else _NO, null)
 

@@ -1,8 +1,9 @@
 """Pruning: the rows of a fragment for which a filter may be true, according to statistics.
 
-The columns of a filter have pages with different boundaries. All boundaries cut the fragment into pieces. In
-each piece, every column lies in one page. For each piece, `lance_core.statistics.intervals` derives whether
-the filter may be true, false or null in some row. If this cannot be decided, any result is possible.
+The columns of a filter have pages with different boundaries. All boundaries cut the fragment into row ranges.
+In each row range, every column lies in one page. For each row range, `lance_core.statistics.intervals`
+derives whether the filter may be true, false or null in some row. If this cannot be decided, any result is
+possible.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 from lance_core.expressions import tree
 from lance_core.statistics import intervals
 from lance_core.statistics.collect import has_bounds
-from lance_core.statistics.column_statistics import Spans, piece_edges
+from lance_core.statistics.column_statistics import Spans, range_edges
 from lance_core.statistics.intervals import ANY, Flags, Truth, Values
 
 RowRanges = list[tuple[int, int]]
@@ -51,8 +52,8 @@ def decide_rows(
     """
     tables = {path: statistics[path] for path in tree.columns(expression) if path in statistics}
     spans = {path: Spans.of(table) for path, table in tables.items()}
-    edges = piece_edges(spans.values(), num_rows)
-    columns = {path: span.rows_of_pieces(edges) for path, span in spans.items()}
+    edges = range_edges(spans.values(), num_rows)
+    columns = {path: span.pages_between(edges) for path, span in spans.items()}
     truth = _truth(expression, tables, columns)
     return _ranges(truth.true, edges), _ranges(truth.surely_true, edges)
 

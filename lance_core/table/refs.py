@@ -35,7 +35,7 @@ BRANCHES = f"{REFS}/branches"
 _SUFFIX = ".json"
 _MAX_BYTES = 1 << 20
 _MAX_DEPTH = 16
-_SEGMENT = re.compile(r"[\w.-]{1,255}")
+_COMPONENT = re.compile(r"[\w.-]{1,255}")
 _FRACTION = re.compile(r"(\.\d{6})\d+")
 T = TypeVar("T")
 
@@ -71,14 +71,14 @@ class Branch:
 
 def check_tag_name(name: str) -> str:
     """Return `name` if it is a valid tag name, otherwise raise `InvalidInputError` (threat T9)."""
-    if not _is_segment(name) or name.startswith(".") or name.endswith("."):
+    if not _is_path_component(name) or name.startswith(".") or name.endswith("."):
         raise _bad_name("tag", name)
     return name
 
 
 def check_branch_name(name: str) -> str:
     """Return `name` if it is a valid branch name, otherwise raise `InvalidInputError` (threat T9)."""
-    if name == MAIN or len(name) > 255 or not all(map(_is_segment, name.split("/"))):
+    if name == MAIN or len(name) > 255 or not all(map(_is_path_component, name.split("/"))):
         raise _bad_name("branch", name)
     return name
 
@@ -161,8 +161,8 @@ def branch_storage(root: Storage, branch: str | None) -> Storage:
     return root if branch in (None, MAIN) else root.below(f"{TREE}/{check_branch_name(branch)}")
 
 
-def _is_segment(name: str) -> bool:
-    allowed = _SEGMENT.fullmatch(name) and ".." not in name and name != "."
+def _is_path_component(name: str) -> bool:
+    allowed = _COMPONENT.fullmatch(name) and ".." not in name and name != "."
     return bool(allowed) and not name.endswith(".lock")
 
 

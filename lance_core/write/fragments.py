@@ -98,12 +98,12 @@ class FragmentWriter:
         Raises:
             LanceError: the file writer refused a value, or the storage failed. Call `abort` afterwards.
         """
-        for piece in slices(batch):
+        for given in slices(batch):
             start = 0
-            while start < piece.num_rows:
+            while start < given.num_rows:
                 file = self._file or self._begin()
                 room = self._limits.max_rows - file.num_rows
-                part = piece if piece.num_rows <= room and not start else piece.slice(start, room)
+                part = given if given.num_rows <= room and not start else given.slice(start, room)
                 file.write(part)
                 start += part.num_rows
                 self.num_rows += part.num_rows

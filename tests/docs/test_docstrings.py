@@ -59,11 +59,6 @@ Widen Withdraw Wrap Write Yield Zip
 VERBS = frozenset(KNOWN_VERBS.split())
 """Verbs that begin the docstring of a function. Add a verb that is missing."""
 
-NOT_YET = {
-    "lance_core",
-}
-"""Folders whose docstrings do not all begin with a verb yet. A folder that does is removed from this list."""
-
 
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield line and text of every docstring: of modules, classes, functions and attributes."""
@@ -141,7 +136,7 @@ def test_beginnings() -> None:
         assert not CLAUSE.match(text), text
 
 
-@pytest.mark.parametrize("folder", sorted(set(folders()) - NOT_YET))
+@pytest.mark.parametrize("folder", sorted(folders()))
 def test_the_docstring_of_a_function_begins_with_a_verb(folder: str) -> None:
     """A function's docstring says what the function does: "Return ...", "Raise ...", "Wait until ..."."""
     found = [line for path in folders()[folder] for line in functions_without_a_verb(path)]

@@ -84,6 +84,6 @@ def test_secrets_are_not_shown(pair: Certificate) -> None:
     client = flight_client.connect(
         "grpc+tls://127.0.0.1:1", token=TOKEN, private_key=pair.key, cert_chain=pair.certificate
     )
-    shown = repr(client) + repr(client._servers) + repr(client._servers.access)
+    shown = repr(client) + repr(client._connections) + repr(client._connections.access)
     assert TOKEN not in shown
     assert "PRIVATE" not in shown

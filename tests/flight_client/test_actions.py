@@ -243,7 +243,7 @@ def test_branches_that_are_in_the_way(client: Client) -> None:
 
 def test_every_action_has_a_method_and_every_error_a_class(client: Client) -> None:
     offered = {
-        action.type for action in client._servers.server(client._servers.uris[0]).client.list_actions()
+        action.type for action in client._connections.to(client._connections.uris[0]).client.list_actions()
     }
     ours = offered - {"CancelFlightInfo", "RenewFlightEndpoint"}  # Flight's own, where our client plans anew
     assert {name for name in ours if not hasattr(client, name)} == set()

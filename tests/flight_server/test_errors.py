@@ -264,7 +264,7 @@ def forged(**changes: Any) -> bytes:
         "version": 2,
         "identity": "x",
         "expires": 2**40,
-        "tasks": (FragmentScan(0, 0, 1),),
+        "fragment_scans": (FragmentScan(0, 0, 1),),
     }
     return encode_ticket(Ticket(**{**fields, **changes}), WELL_KNOWN_TICKET_KEY)
 
@@ -284,8 +284,8 @@ def test_forged_tickets_reach_nothing(server: RunningServer, root: Root) -> None
     }
     for dataset, code in refused.items():
         assert call(server.address, "DoGet", ticket(forged(dataset=dataset, identity=identity))).code is code
-    for tasks in ((FragmentScan(0, 0, 901),), (FragmentScan(9, 0, 1),), (FragmentScan(0, 0, 1),) * 2):
-        outcome = call(server.address, "DoGet", ticket(forged(identity=identity, tasks=tasks)))
+    for scans in ((FragmentScan(0, 0, 901),), (FragmentScan(9, 0, 1),), (FragmentScan(0, 0, 1),) * 2):
+        outcome = call(server.address, "DoGet", ticket(forged(identity=identity, fragment_scans=scans)))
         assert outcome.code is INVALID, outcome
         assert_clean(outcome, root.path)
     assert call(server.address, "DoGet", ticket(forged())).code is NOT_FOUND

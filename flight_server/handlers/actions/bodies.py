@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from flight_server.requests.json_fields import Checker, check_fields, parse_object, string
-from flight_server.requests.names import DatasetReference, is_segment, parse_name, shown
+from flight_server.requests.names import DatasetReference, is_path_component, parse_name, shown
 from flight_server.requests.write_command import transaction_id, write_target
 from lance_core.errors import InvalidInputError
 
@@ -42,14 +42,14 @@ def parse_refs(
 
 def ref_name(field: str, value: Any) -> str:
     """Return the name of a tag (threat T9)."""
-    if not is_segment(string(field, value)):
+    if not is_path_component(string(field, value)):
         raise InvalidInputError(f"{field}: not a name of a tag", found=shown(value))
     return str(value)
 
 
 def branch_name(field: str, value: Any) -> str:
     """Return the name of a branch (threat T9)."""
-    if not all(map(is_segment, string(field, value).split("/"))):
+    if not all(map(is_path_component, string(field, value).split("/"))):
         raise InvalidInputError(f"{field}: not a name of a branch", found=shown(value))
     return str(value)
 

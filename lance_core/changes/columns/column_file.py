@@ -106,9 +106,9 @@ class ColumnFileWriter:
             raise InvalidInputError(
                 "more rows than the fragment has", expected=self.num_rows_left, found=batch.num_rows
             )
-        for piece in slices(batch):
-            if piece.num_rows:
-                self._file.write(self._among_deleted(piece) if len(self._deleted) else piece)
+        for part in slices(batch):
+            if part.num_rows:
+                self._file.write(self._among_deleted(part) if len(self._deleted) else part)
 
     def finish(self) -> table_pb2.DataFile:
         """Complete the file. It belongs to no version yet. Its name is durable after a sync of the directory.

@@ -124,9 +124,9 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChan
         message.deletion_file.CopyFrom(deletion_file)
         return message
 
-    jobs = [partial(remove, fragment_id) for fragment_id in rows]
+    calls = [partial(remove, fragment_id) for fragment_id in rows]
     # On remote storage each file takes two or more round trips.
-    left = run_all(jobs, is_remote=True) if snapshot.storage.is_remote else [job() for job in jobs]
+    left = run_all(calls, is_remote=True) if snapshot.storage.is_remote else [call() for call in calls]
     if sync and change.files:
         sync_deletions(snapshot.storage)
     return Removal(

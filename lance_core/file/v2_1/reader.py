@@ -23,9 +23,9 @@ from lance_core.encodings.v2_1.levels import Layer, Node
 from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
 from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.file.direct import PageRange
 from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
+from lance_core.file.page_ranges import PageRange
 from lance_core.file.row_runs import Rows
 from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, OffsetOverflow
 from lance_core.schema.fields import Field

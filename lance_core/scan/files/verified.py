@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_core.encodings.picking import Picking
 from lance_core.file.column_readers import ColumnReader
-from lance_core.file.direct import PageRange
+from lance_core.file.page_ranges import PageRange
 from lance_core.file.row_runs import Rows
 from lance_core.kernels import ColumnPages
 from lance_core.schema.fields import Field

@@ -26,7 +26,7 @@ Range = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Segment:
+class CandidateRange:
     """Physical rows `[start, end)` of a fragment that may match.
 
     Attributes:
@@ -40,17 +40,17 @@ class Segment:
 
 @dataclass(frozen=True)
 class Kept:
-    """Remaining segments of one fragment, and the origin of the statistics: "file", "cache" or "none"."""
+    """Candidate ranges of one fragment, and the origin of the statistics: "file", "cache" or "none"."""
 
-    segments: tuple[Segment, ...]
+    candidates: tuple[CandidateRange, ...]
     source: str = "none"
 
-    def between(self, start: int, end: int) -> list[Segment]:
-        """Return the segments inside the physical range `[start, end)`."""
+    def between(self, start: int, end: int) -> list[CandidateRange]:
+        """Return the candidate ranges inside the physical range `[start, end)`."""
         return [
-            Segment(max(segment.start, start), min(segment.end, end), segment.conjuncts)
-            for segment in self.segments
-            if segment.start < end and segment.end > start
+            CandidateRange(max(candidate.start, start), min(candidate.end, end), candidate.conjuncts)
+            for candidate in self.candidates
+            if candidate.start < end and candidate.end > start
         ]
 
 
@@ -95,15 +95,17 @@ class Pruner:
         tables = {path: _joined(path, known, starts) for path in self._paths}
         tables = {path: table for path, table in tables.items() if table is not None}
         decided = [decide_rows(conjunct, tables, starts[-1]) for conjunct in self._conjuncts]
-        segments: list[list[Segment]] = [[] for _ in fragments]
-        for segment in _segments(decided, starts):
-            number = bisect_right(starts, segment.start) - 1
+        candidates: list[list[CandidateRange]] = [[] for _ in fragments]
+        for candidate in _candidates(decided, starts):
+            number = bisect_right(starts, candidate.start) - 1
             first = starts[number]
-            segments[number].append(Segment(segment.start - first, segment.end - first, segment.conjuncts))
+            candidates[number].append(
+                CandidateRange(candidate.start - first, candidate.end - first, candidate.conjuncts)
+            )
         if opened is not None:
-            left = zip(fragments, files, segments, strict=True)
+            left = zip(fragments, files, candidates, strict=True)
             opened |= {fragment.id: mine for fragment, mine, some in left if some}
-        return [Kept(tuple(mine), found.source) for mine, found in zip(segments, known, strict=True)]
+        return [Kept(tuple(mine), found.source) for mine, found in zip(candidates, known, strict=True)]
 
     def _statistics(self, fragment: Fragment, files: FragmentFiles) -> FragmentStatistics:
         return statistics_of(self._snapshot, fragment, self._paths, self._files, files)
@@ -138,12 +140,13 @@ def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[in
     return pa.table(columns, schema=table.schema)
 
 
-def _segments(
+def _candidates(
     decided: Sequence[tuple[Sequence[Range], Sequence[Range]]], starts: Sequence[int]
-) -> list[Segment]:
+) -> list[CandidateRange]:
     """Return the rows in which every conjunct may be true, divided where other conjuncts are undecided.
 
-    `starts` are the first rows of the fragments, and the number of all rows; no segment crosses one of them.
+    `starts` has the first row of each fragment, and the number of all rows. No candidate range crosses one of
+    these rows.
     """
     ranges = [pair for kept, sure in decided for pair in (*kept, *sure)]
     edges = np.unique([*starts, *(edge for pair in ranges for edge in pair)])
@@ -151,19 +154,19 @@ def _segments(
     is_kept = np.logical_and.reduce([_covers(kept, begins) for kept, _ in decided])
     in_doubt = np.array([~_covers(sure, begins) for _, sure in decided])
     borders = set(starts)
-    segments: list[Segment] = []
+    candidates: list[CandidateRange] = []
     for place in np.flatnonzero(is_kept).tolist():
         asked = tuple(np.flatnonzero(in_doubt[:, place]).tolist())
         start, end = int(edges[place]), int(edges[place + 1])
         if (
-            segments
+            candidates
             and start not in borders
-            and segments[-1].end == start
-            and segments[-1].conjuncts == asked
+            and candidates[-1].end == start
+            and candidates[-1].conjuncts == asked
         ):
-            start = segments.pop().start
-        segments.append(Segment(start, end, asked))
-    return segments
+            start = candidates.pop().start
+        candidates.append(CandidateRange(start, end, asked))
+    return candidates
 
 
 def _covers(ranges: Sequence[Range], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:

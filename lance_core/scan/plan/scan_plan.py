@@ -29,20 +29,20 @@ class ScanPlan:
     Attributes:
         options: Options of the scan. Options and fragment scans determine the batches.
         schema: Schema of the batches.
-        tasks: Fragment scans in the order of the rows of the scan; none is empty. With a filter, they have
-            the rows that the filter is evaluated on, and the execution applies limit and offset.
+        fragment_scans: In the order of the rows of the scan; none is empty. With a filter, they have the
+            rows that the filter is evaluated on, and the execution applies limit and offset.
         num_rows: Rows of all fragment scans.
     """
 
     options: ScanOptions
     schema: pa.Schema
-    tasks: tuple[FragmentScan, ...]
+    fragment_scans: tuple[FragmentScan, ...]
     num_rows: int
 
-    def with_tasks(self, tasks: Iterable[FragmentScan]) -> ScanPlan:
-        """Return the plan restricted to some of its fragment scans, or to parts of them."""
-        chosen = tuple(tasks)
-        return replace(self, tasks=chosen, num_rows=sum(task.end - task.start for task in chosen))
+    def with_fragment_scans(self, scans: Iterable[FragmentScan]) -> ScanPlan:
+        """Return the plan restricted to some of its fragment scans, or to rows of them."""
+        chosen = tuple(scans)
+        return replace(self, fragment_scans=chosen, num_rows=sum(scan.end - scan.start for scan in chosen))
 
 
 def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
@@ -56,10 +56,10 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     skip, left = (options.offset or 0, options.limit) if options.filter is None else (0, None)
     rows = _rows_of_fragments(snapshot, options)
     if skip or left is not None:
-        tasks = [task for task in _cut(rows, skip, left) if task.end > task.start]
+        scans = [scan for scan in _cut(rows, skip, left) if scan.end > scan.start]
     else:
-        tasks = [FragmentScan(fragment_id, 0, count) for fragment_id, count in rows if count]
-    return ScanPlan(options, schema, (), 0).with_tasks(tasks)
+        scans = [FragmentScan(fragment_id, 0, count) for fragment_id, count in rows if count]
+    return ScanPlan(options, schema, (), 0).with_fragment_scans(scans)
 
 
 def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterator[FragmentScan]:

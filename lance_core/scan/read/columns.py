@@ -16,7 +16,7 @@ from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.values import concat_arrays, seen_as
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.column_readers import ColumnReader
-from lance_core.file.direct import PageRange
+from lance_core.file.page_ranges import PageRange
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import ColumnPages, OffsetOverflow
 from lance_core.scan.files.data_files import FragmentFiles

@@ -24,17 +24,17 @@ class FragmentReader:
     """The projected columns of one fragment.
 
     Attributes:
-        task: The fragment scan: which live rows are read.
+        scan: The fragment scan: which live rows are read.
         columns: In output order.
         start, end: The physical rows with the live rows of the fragment scan.
         live_share: The share of live rows among them, above 0.
     """
 
-    def __init__(self, task: FragmentScan, live: LiveRows, columns: tuple[Column, ...]) -> None:
-        self.task = task
+    def __init__(self, scan: FragmentScan, live: LiveRows, columns: tuple[Column, ...]) -> None:
+        self.scan = scan
         self.columns = columns
-        self.start, self.end = live.physical_range(task.start, task.end)
-        self.live_share = (task.end - task.start) / (self.end - self.start)
+        self.start, self.end = live.physical_range(scan.start, scan.end)
+        self.live_share = (scan.end - scan.start) / (self.end - self.start)
         self._live = live
 
     def live_rows_before(self, rows: Offsets) -> Offsets:
@@ -87,25 +87,25 @@ class FragmentOpener:
         self._parts: dict[tuple[HeldFields, ...], dict[Field, Parts]] = {}
         """Files of each field, for fragments whose files have the same fields. There are few combinations."""
 
-    def fragment(self, task: FragmentScan) -> Fragment:
+    def fragment(self, scan: FragmentScan) -> Fragment:
         """Return the fragment of a fragment scan, as the manifest describes it."""
-        return self._fragments[task.fragment_id]
+        return self._fragments[scan.fragment_id]
 
     @property
     def is_remote(self) -> bool:
         """Whether the files are in a remote store."""
         return self._snapshot.storage.is_remote
 
-    def open_all(self, tasks: Iterable[FragmentScan]) -> Iterator[FragmentReader]:
+    def open_all(self, scans: Iterable[FragmentScan]) -> Iterator[FragmentReader]:
         """Yield the reader of each fragment scan, in order; see `open`. Remote fragments are opened ahead."""
-        return map_ahead(self.open, tasks, self.is_remote)
+        return map_ahead(self.open, scans, self.is_remote)
 
     @property
     def most_files(self) -> int:
         """Most files that stay open."""
         return self._files.max_files
 
-    def open(self, task: FragmentScan, files: FragmentFiles | None = None) -> FragmentReader:
+    def open(self, scan: FragmentScan, files: FragmentFiles | None = None) -> FragmentReader:
         """Open the files that a fragment scan needs, and read the deletions of the fragment.
 
         `files` has the files of the fragment, if the caller opens them, too.
@@ -113,9 +113,9 @@ class FragmentOpener:
         Raises:
             LanceError: a file is missing, corrupt, or of an unsupported kind.
         """
-        fragment = self.fragment(task)
+        fragment = self.fragment(scan)
         live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
-        return FragmentReader(task, live, self.open_columns(fragment.id, live, files))
+        return FragmentReader(scan, live, self.open_columns(fragment.id, live, files))
 
     def open_columns(
         self, fragment_id: int, live: LiveRows, files: FragmentFiles | None = None

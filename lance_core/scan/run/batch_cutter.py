@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.values import concat_arrays
-from lance_core.file.direct import ReadBatches
+from lance_core.file.page_ranges import ReadBatches
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.read.value_sizes import Counts, bits_before, value_bits
@@ -135,18 +135,18 @@ def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.Chu
     def take(start: int, end: int) -> pa.Array | pa.ChunkedArray:
         first = bisect_right(starts, start) - 1
         last = bisect_left(starts, end)
-        pieces = [
+        slices = [
             array.slice(max(start - begin, 0), min(end - begin, len(array)) - max(start - begin, 0))
             for array, begin in zip(arrays[first:last], starts[first:last], strict=True)
         ]
-        if len(pieces) == 1:
-            return pieces[0]
+        if len(slices) == 1:
+            return slices[0]
         try:
-            return concat_arrays(pieces)
+            return concat_arrays(slices)
         except pa.ArrowCapacityError:
-            if not holds_dictionary(pieces[0].type):
+            if not holds_dictionary(slices[0].type):
                 raise
-            return pa.chunked_array(pieces)
+            return pa.chunked_array(slices)
 
     return take
 

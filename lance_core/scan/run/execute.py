@@ -241,8 +241,8 @@ def _rowless_stream(
     if plan.options.filter is not None:
         yield from _rowless_batches(count_matching(snapshot, plan, budget, files, strategy), plan)
         return
-    for task in plan.tasks:
-        yield from _rowless_batches(task.end - task.start, plan)
+    for scan in plan.fragment_scans:
+        yield from _rowless_batches(scan.end - scan.start, plan)
 
 
 def _rowless_batches(num_rows: int, plan: ScanPlan) -> Iterator[pa.RecordBatch]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core.deferred import Lookahead
-from lance_core.file.direct import PageRange
+from lance_core.file.page_ranges import PageRange
 from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import FragmentFiles
-from lance_core.scan.plan.pruning import Pruner, Segment
+from lance_core.scan.plan.pruning import CandidateRange, Pruner
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import StoredColumn
@@ -38,13 +38,13 @@ _MOST_FRAGMENTS = 256
 _FIRST_FRAGMENTS_FAR = 16
 # Most small fragments of one window, since each window has a price of its own.
 _MOST_TOGETHER = 32
-# A segment costs about as much as decoding this many bytes. Gaps that save less are read, too.
+# A range costs about as much as decoding this many bytes. Gaps that save less are read, too.
 _GAP_BYTES = 512 << 10
 
 
 @dataclass(frozen=True)
 class FilterRead(DirectRead):
-    """Read of the filter's columns in some segments of one fragment; gives the matching rows.
+    """Read of the filter's columns in some candidate ranges of one fragment; gives the matching rows.
 
     Attributes:
         num_bytes: Estimated size of the columns that are decoded for this.
@@ -54,34 +54,36 @@ class FilterRead(DirectRead):
     fragment: FragmentReader
     gatherer: Gatherer
     row_filter: RowFilter
-    segments: tuple[Segment, ...]
+    candidates: tuple[CandidateRange, ...]
     num_bytes: int
     first_number: int
 
     def run(self) -> list[Matches]:
-        return [self.row_filter.matches(self.fragment, segment, self.gatherer) for segment in self.segments]
+        return [
+            self.row_filter.matches(self.fragment, candidate, self.gatherer) for candidate in self.candidates
+        ]
 
     def page_ranges(self) -> list[PageRange] | None:
-        """Return the page range of the column that is read first, if this has one segment in one page range.
+        """Return the page range of the column that is read first, if one page range has all rows to read.
 
         Small fragments are such reads: the kernel decodes the column for many of them at once.
         """
         first = self._first_column()
         if first is None:
             return None
-        some = first.page_ranges(self.segments[0].start, self.segments[0].end)
+        some = first.page_ranges(self.candidates[0].start, self.candidates[0].end)
         return some if some is not None and len(some) == 1 else None
 
     def from_arrays(self, arrays: list[pa.Array]) -> list[Matches]:
         first = self._first_column()
         assert first is not None
-        (segment,) = self.segments
-        return [self.row_filter.matches(self.fragment, segment, self.gatherer, first.present(arrays))]
+        (candidate,) = self.candidates
+        return [self.row_filter.matches(self.fragment, candidate, self.gatherer, first.present(arrays))]
 
     def _first_column(self) -> StoredColumn | None:
-        if len(self.segments) != 1:
+        if len(self.candidates) != 1:
             return None
-        index = self.row_filter.first_column(self.fragment, self.segments[0])
+        index = self.row_filter.first_column(self.fragment, self.candidates[0])
         column = None if index is None else self.fragment.columns[index]
         return column if isinstance(column, StoredColumn) else None
 
@@ -135,46 +137,46 @@ class FilterWindows(Source[FilterWindow]):
         self._most_together = min(2 * self._most_together, _MOST_TOGETHER)
         return FilterWindow(tuple(reads)) if reads else None
 
-    def _open_fragments(self) -> Iterator[_Segments]:
+    def _open_fragments(self) -> Iterator[_CandidateRanges]:
         done = 0
-        for tasks in self._batches():
-            fragments = [self._opener.fragment(task) for task in tasks]
+        for scans in self._batches():
+            fragments = [self._opener.fragment(scan) for scan in scans]
             is_remote = self._opener.is_remote
             files: dict[int, FragmentFiles] = {}
             kept = self._pruner.keep_all(fragments, is_remote, files)
-            opening = ((task, files.get(task.fragment_id)) for task in tasks)
-            opened = map_ahead(lambda task: self._open(*task), opening, is_remote)
-            for task, left, fragment in zip(tasks, kept, opened, strict=True):
+            opening = ((scan, files.get(scan.fragment_id)) for scan in scans)
+            opened = map_ahead(lambda scan: self._open(*scan), opening, is_remote)
+            for scan, left, fragment in zip(scans, kept, opened, strict=True):
                 if fragment is not None:
-                    segments = left.between(fragment.start, fragment.end)
-                    gatherer = self._pruner.gatherer(self._opener.fragment(task), files.pop(task.fragment_id))
-                    yield _Segments(fragment, gatherer, self._filter, segments, done - task.start)
-                done += task.end - task.start
+                    candidates = left.between(fragment.start, fragment.end)
+                    gatherer = self._pruner.gatherer(self._opener.fragment(scan), files.pop(scan.fragment_id))
+                    yield _CandidateRanges(fragment, gatherer, self._filter, candidates, done - scan.start)
+                done += scan.end - scan.start
 
     def _batches(self) -> Iterator[Sequence[FragmentScan]]:
         """Yield the fragment scans that are pruned together: few at first if a reader waits for a batch."""
         start, count = 0, self._most_fragments
         if self._is_stream:
             count = min(count, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else 1)
-        while start < len(self._plan.tasks):
-            yield self._plan.tasks[start : start + count]
+        while start < len(self._plan.fragment_scans):
+            yield self._plan.fragment_scans[start : start + count]
             start += count
             count = min(2 * count, self._most_fragments)
 
-    def _open(self, task: FragmentScan, files: FragmentFiles | None) -> FragmentReader | None:
+    def _open(self, scan: FragmentScan, files: FragmentFiles | None) -> FragmentReader | None:
         """Return an open fragment; None for a fragment that was pruned, which has no `files`."""
-        return None if files is None else self._opener.open(task, files)
+        return None if files is None else self._opener.open(scan, files)
 
 
-class _Segments:
-    """The segments of one fragment that are not taken yet."""
+class _CandidateRanges:
+    """Candidate ranges of one fragment that are not taken yet."""
 
     def __init__(
         self,
         fragment: FragmentReader,
         gatherer: Gatherer,
         row_filter: RowFilter,
-        segments: Sequence[Segment],
+        candidates: Sequence[CandidateRange],
         first_number: int,
     ) -> None:
         self._fragment = fragment
@@ -185,22 +187,22 @@ class _Segments:
         self._width = sum(widths.values()) + _ROW_BYTES
         gap = int(_GAP_BYTES / self._width)
         everything = tuple(range(len(row_filter.conjuncts)))
-        self._segments = list(reversed(_joined(segments, gap, everything)))
+        self._candidates = list(reversed(_joined(candidates, gap, everything)))
         widest = max(widths, key=lambda index: widths[index], default=None)
         self._boundaries = () if widest is None else fragment.columns[widest].page_rows
 
     def take(self, num_bytes: int) -> FilterRead | None:
         """Return a read of the next rows, of about `num_bytes`; None if all are taken."""
         room = min(_MOST_ROWS, max(1, int(num_bytes / self._width)))
-        chosen: list[Segment] = []
+        chosen: list[CandidateRange] = []
         num_rows = 0
-        while self._segments and num_rows < room:
-            segment = self._segments.pop()
-            end = self._end(segment, room - num_rows)
-            if end < segment.end:
-                self._segments.append(Segment(end, segment.end, segment.conjuncts))
-            chosen.append(Segment(segment.start, end, segment.conjuncts))
-            num_rows += end - segment.start
+        while self._candidates and num_rows < room:
+            candidate = self._candidates.pop()
+            end = self._end(candidate, room - num_rows)
+            if end < candidate.end:
+                self._candidates.append(CandidateRange(end, candidate.end, candidate.conjuncts))
+            chosen.append(CandidateRange(candidate.start, end, candidate.conjuncts))
+            num_rows += end - candidate.start
         if not chosen:
             return None
         num_bytes = int(num_rows * self._width) + 1
@@ -208,29 +210,31 @@ class _Segments:
             self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes, self._first_number
         )
 
-    def _end(self, segment: Segment, room: int) -> int:
-        """Return a row at which a segment is divided: a page end of the widest column, if one is near.
+    def _end(self, candidate: CandidateRange, room: int) -> int:
+        """Return a row at which to divide a candidate range: a page end of the widest column, if one is near.
 
         `room` is the aimed number of rows before it.
         """
-        if segment.end - segment.start <= room + room // 2:
-            return segment.end
-        end = segment.start + room
+        if candidate.end - candidate.start <= room + room // 2:
+            return candidate.end
+        end = candidate.start + room
         after = bisect_left(self._boundaries, end - room // 2)
         if after < len(self._boundaries) and self._boundaries[after] <= end + room // 2:
             return self._boundaries[after]
         even = end // _WINDOW_MULTIPLE * _WINDOW_MULTIPLE
-        return even if even > segment.start else end
+        return even if even > candidate.start else end
 
 
-def _joined(segments: Sequence[Segment], gap: int, everything: tuple[int, ...]) -> list[Segment]:
-    """Return the segments, joined if less than `gap` rows lie between them.
+def _joined(
+    candidates: Sequence[CandidateRange], gap: int, everything: tuple[int, ...]
+) -> list[CandidateRange]:
+    """Return the candidate ranges, joined if less than `gap` rows lie between them.
 
-    In a joined segment all conjuncts, which are `everything`, have to be evaluated.
+    In a joined range all conjuncts, which are `everything`, have to be evaluated.
     """
-    joined: list[Segment] = []
-    for segment in segments:
-        if joined and 0 < segment.start - joined[-1].end < gap:
-            segment = Segment(joined.pop().start, segment.end, everything)
-        joined.append(segment)
+    joined: list[CandidateRange] = []
+    for candidate in candidates:
+        if joined and 0 < candidate.start - joined[-1].end < gap:
+            candidate = CandidateRange(joined.pop().start, candidate.end, everything)
+        joined.append(candidate)
     return joined

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.deferred import DeferredError
-from lance_core.file.direct import PageRange
+from lance_core.file.page_ranges import PageRange
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentReader

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_core.deferred import Lookahead, Results
 from lance_core.errors import LanceError
-from lance_core.file.direct import PageRange, decode_page_ranges
+from lance_core.file.page_ranges import PageRange, decode_page_ranges
 from lance_core.forks import check_process
 from lance_core.pool import worker_pool
 from lance_core.scan.read.columns import StoredColumn

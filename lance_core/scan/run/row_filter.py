@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.plan.projection import FilteredProjection
-from lance_core.scan.plan.pruning import Segment
+from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import batches_of
 from lance_core.scan.read.fragments import FragmentReader
@@ -53,34 +53,34 @@ class RowFilter:
         """Numbers of the columns that both the filter needs and the scan returns."""
         self._names = {index: name for name, index in projection.inputs.items()}
 
-    def first_column(self, fragment: FragmentReader, segment: Segment) -> int | None:
+    def first_column(self, fragment: FragmentReader, candidate: CandidateRange) -> int | None:
         """Return the number of the column that `matches` reads first; None if it reads none."""
-        order = self._order(fragment, segment)
+        order = self._order(fragment, candidate)
         return next(iter(self.conjuncts[order[0]].columns), None) if order else None
 
     def matches(
         self,
         fragment: FragmentReader,
-        segment: Segment,
+        candidate: CandidateRange,
         gatherer: Gatherer,
         first: list[pa.Array] | None = None,
     ) -> Matches:
-        """Return the live rows of a segment that match.
+        """Return the live rows of a candidate range that match.
 
         Args:
             gatherer: Gets the values that are decoded here, for statistics.
-            first: Values of `first_column` in the segment, deleted rows included, if they are known.
+            first: Values of `first_column` in the candidate range, deleted rows included, if they are known.
 
         Raises:
             LanceError: a page cannot be decoded, or a condition cannot be evaluated.
         """
         from lance_core.expressions import evaluate  # late: most processes do not filter
 
-        start, end = segment.start, segment.end
+        start, end = candidate.start, candidate.end
         rows: Offsets | None = None  # all live rows
         num_rows = fragment.num_live_rows(start, end)
         decoded: dict[int, list[pa.Array]] = {}
-        waiting = self._order(fragment, segment)
+        waiting = self._order(fragment, candidate)
         while waiting and num_rows:
             conjunct = self.conjuncts[waiting.pop(0)]
             for index in conjunct.columns:
@@ -110,11 +110,11 @@ class RowFilter:
         held = {index: decoded[index] for index in self.held if index in decoded}
         return Matches(fragment, start, end, num_rows, rows, held)
 
-    def _order(self, fragment: FragmentReader, segment: Segment) -> list[int]:
-        """Return the numbers of the conjuncts to evaluate in a segment, the cheapest first."""
-        if len(segment.conjuncts) == 1:
-            return list(segment.conjuncts)
-        return sorted(segment.conjuncts, key=lambda number: self._cost(fragment, number))
+    def _order(self, fragment: FragmentReader, candidate: CandidateRange) -> list[int]:
+        """Return the numbers of the conjuncts to evaluate in a candidate range, the cheapest first."""
+        if len(candidate.conjuncts) == 1:
+            return list(candidate.conjuncts)
+        return sorted(candidate.conjuncts, key=lambda number: self._cost(fragment, number))
 
     def _cost(self, fragment: FragmentReader, number: int) -> float:
         return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)

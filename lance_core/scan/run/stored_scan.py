@@ -50,8 +50,8 @@ def scan_stored(
     schema = pa.schema([column.output for column in columns])
     fragments = snapshot.manifest.fragment_by_id
     rows = ((number, fragments[number].num_rows) for number in fragment_ids)
-    tasks = [FragmentScan(number, 0, count) for number, count in rows if count]
-    plan = ScanPlan(ScanOptions(batch_rows=batch_rows), schema, (), 0).with_tasks(tasks)
+    scans = [FragmentScan(number, 0, count) for number, count in rows if count]
+    plan = ScanPlan(ScanOptions(batch_rows=batch_rows), schema, (), 0).with_fragment_scans(scans)
     stored = pa.schema([pa.field(field.name, field.arrow_type, field.nullable) for field in fields])
     for batch in scan_projection(snapshot, plan, Projection(columns, schema), budget, files):
         arrays = [with_places(array, field) for array, field in zip(batch.columns, fields, strict=True)]

@@ -42,7 +42,7 @@ class TableSource(Source[TableReads]):
         return TableReads(tuple(reads)) if reads else None
 
     def _all_reads(self) -> Iterator[ColumnRead]:
-        for fragment in self._opener.open_all(self._plan.tasks):
+        for fragment in self._opener.open_all(self._plan.fragment_scans):
             for index, column in enumerate(fragment.columns):
                 bytes_per_row = max(column.bytes_per_row, 0.125)
                 for start, end in cut_rows(

@@ -13,7 +13,7 @@ from itertools import accumulate, pairwise
 
 import pyarrow as pa
 
-from lance_core.file.direct import PageRange, read_batches
+from lance_core.file.page_ranges import PageRange, read_batches
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.value_sizes import Counts
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun

@@ -67,7 +67,7 @@ class Windows(Source[Window]):
     """The windows of a stream, in order, each as large as it is asked for."""
 
     def __init__(self, plan: ScanPlan, opener: FragmentOpener) -> None:
-        opened = opener.open_all(plan.tasks)
+        opened = opener.open_all(plan.fragment_scans)
         self._fragments = Lookahead(_FragmentWindows(each, plan.options) for each in opened)
 
     def take(self, num_bytes: int) -> Window | None:
@@ -146,7 +146,7 @@ def _live_cuts(
     memory.
     """
     boundaries = fragment.live_rows_before(np.array(page_rows, np.int64)).tolist()
-    start, end = fragment.task.start, fragment.task.end
+    start, end = fragment.scan.start, fragment.scan.end
     ranges = cut_rows(
         boundaries,
         start,

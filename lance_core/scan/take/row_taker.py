@@ -254,7 +254,7 @@ class RowTaker:
         if not are_ascending(addresses):
             addresses, inverse = np.unique(addresses, return_inverse=True)
             order = pa.array(inverse)
-        tasks = [
+        takes = [
             (
                 [opened[fragment_id][number] for number in numbers],
                 rows_of(addresses[chosen]),
@@ -265,10 +265,10 @@ class RowTaker:
         step = len(numbers)
         try:
             if is_remote or len(addresses) * step >= _FEW_VALUES:
-                jobs = [partial(column.take, rows) for columns, rows in tasks for column in columns]
-                taken = run_all(jobs, is_remote)
+                calls = [partial(column.take, rows) for columns, rows in takes for column in columns]
+                taken = run_all(calls, is_remote)
             else:
-                taken = [arrays for columns, rows in tasks for arrays in take_together(columns, rows)]
+                taken = [arrays for columns, rows in takes for arrays in take_together(columns, rows)]
             return [
                 _joined(
                     [array for arrays in taken[index::step] for array in arrays],

@@ -1,4 +1,4 @@
-"""Distribution of tasks to endpoints."""
+"""Distribution of fragment scans to endpoints."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lance_core.scan.plan.scan_plan import FragmentScan
 
 
 def split(
-    tasks: list[FragmentScan], rows_per_endpoint: int | None = None, max_endpoints: int = 1024
+    scans: list[FragmentScan], rows_per_endpoint: int | None = None, max_endpoints: int = 1024
 ) -> list[list[tuple[int, int, int]]]:
-    endpoints = split_scans(tasks, rows_per_endpoint=rows_per_endpoint, max_endpoints=max_endpoints)
-    return [[(task.fragment_id, task.start, task.end) for task in endpoint] for endpoint in endpoints]
+    endpoints = split_scans(scans, rows_per_endpoint=rows_per_endpoint, max_endpoints=max_endpoints)
+    return [[(scan.fragment_id, scan.start, scan.end) for scan in endpoint] for endpoint in endpoints]
 
 
 A, B, C = FragmentScan(0, 0, 10), FragmentScan(3, 5, 12), FragmentScan(4, 0, 1)
@@ -53,17 +53,17 @@ def test_tiny_pieces_cost_nothing() -> None:
     assert time.process_time() - began < 0.5
 
 
-tasks = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20), st.integers(1, 30)), max_size=8).map(
+scans = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 20), st.integers(1, 30)), max_size=8).map(
     lambda items: [FragmentScan(fragment, start, start + rows) for fragment, start, rows in items]
 )
 
 
-@given(tasks, st.none() | st.integers(1, 12), st.integers(1, 9))
+@given(scans, st.none() | st.integers(1, 12), st.integers(1, 9))
 def test_every_row_once_and_in_order(
     planned: list[FragmentScan], rows_per_endpoint: int | None, max_endpoints: int
 ) -> None:
     endpoints = split(planned, rows_per_endpoint, max_endpoints)
-    expected = [(task.fragment_id, row) for task in planned for row in range(task.start, task.end)]
+    expected = [(scan.fragment_id, row) for scan in planned for row in range(scan.start, scan.end)]
     found = [
         (fragment, row)
         for endpoint in endpoints

@@ -28,7 +28,7 @@ TICKET = Ticket(
     version=12,
     identity="6f1c-991",
     expires=1_000_060,
-    tasks=(FragmentScan(0, 0, 100), FragmentScan(7, 5, 6)),
+    fragment_scans=(FragmentScan(0, 0, 100), FragmentScan(7, 5, 6)),
 )
 
 
@@ -36,7 +36,7 @@ TICKET = Ticket(
     "ticket",
     [
         TICKET,
-        replace(TICKET, tasks=()),
+        replace(TICKET, fragment_scans=()),
         replace(TICKET, columns=()),
         replace(TICKET, columns=("a", "b.c", "\u00e9")),
         replace(TICKET, with_row_id=True, with_row_address=True),
@@ -129,7 +129,9 @@ def test_a_payload_that_lacks_a_field_is_refused() -> None:
 
 def test_size_is_capped_both_ways() -> None:
     with pytest.raises(InvalidInputError, match="ask for more endpoints"):
-        encode_ticket(replace(TICKET, tasks=tuple(FragmentScan(i, 0, 10**6) for i in range(100_000))), KEY)
+        encode_ticket(
+            replace(TICKET, fragment_scans=tuple(FragmentScan(i, 0, 10**6) for i in range(100_000))), KEY
+        )
     with pytest.raises(InvalidInputError, match="at most"):
         decode_ticket(MAGIC + bytes(MAXIMUM_TICKET_BYTES), KEY, NOW)
 

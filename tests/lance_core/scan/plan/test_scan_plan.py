@@ -13,13 +13,13 @@ def snapshot(deleted):
     return lance_core.dataset(deleted.uri).snapshot
 
 
-def tasks(snapshot, **options):
-    return plan_scan(snapshot, ScanOptions(**options)).tasks
+def scans(snapshot, **options):
+    return plan_scan(snapshot, ScanOptions(**options)).fragment_scans
 
 
 def test_fragments_are_units_of_work_in_dataset_order(snapshot, deleted):
     """Row counts leave deleted rows out."""
-    assert tasks(snapshot) == tuple(
+    assert scans(snapshot) == tuple(
         FragmentScan(fragment.fragment_id, 0, fragment.count_rows()) for fragment in deleted.get_fragments()
     )
     assert plan_scan(snapshot, ScanOptions()).num_rows == deleted.count_rows()
@@ -37,22 +37,24 @@ def test_limit_and_offset_become_row_ranges(snapshot, deleted, limit, offset):
     for fragment in deleted.get_fragments():
         starts[fragment.fragment_id] = before
         before += fragment.count_rows()
-    rows = [starts[task.fragment_id] + row for task in plan.tasks for row in range(task.start, task.end)]
+    rows = [
+        starts[scan.fragment_id] + row for scan in plan.fragment_scans for row in range(scan.start, scan.end)
+    ]
     assert rows == list(live)
     assert plan.num_rows == len(live)
-    assert all(task.start < task.end for task in plan.tasks)
+    assert all(scan.start < scan.end for scan in plan.fragment_scans)
 
 
 def test_chosen_fragments_are_read_in_the_order_given(snapshot):
-    assert [task.fragment_id for task in tasks(snapshot, fragments=(3, 0))] == [3, 0]
-    assert tasks(snapshot, fragments=()) == ()
+    assert [scan.fragment_id for scan in scans(snapshot, fragments=(3, 0))] == [3, 0]
+    assert scans(snapshot, fragments=()) == ()
     with pytest.raises(InvalidInputError, match="77"):
-        tasks(snapshot, fragments=(0, 77))
+        scans(snapshot, fragments=(0, 77))
 
 
 def test_a_plan_cut_down_to_parts_counts_their_rows(snapshot):
     plan = plan_scan(snapshot, ScanOptions())
-    part = plan.with_tasks([FragmentScan(0, 10, 20), FragmentScan(2, 0, 5)])
+    part = plan.with_fragment_scans([FragmentScan(0, 10, 20), FragmentScan(2, 0, 5)])
     assert (part.num_rows, part.schema, part.options) == (15, plan.schema, plan.options)
 
 

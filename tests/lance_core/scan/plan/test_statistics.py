@@ -22,7 +22,7 @@ from lance_core.proto import file_pb2
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
-from lance_core.scan.plan.pruning import Segment
+from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.scan.read.fragments import FragmentOpener
@@ -313,9 +313,18 @@ def test_columns_of_later_conditions_are_learnt_of_too(tmp_path: Path) -> None:
 
 
 def test_segments_with_few_rows_between_are_read_as_one() -> None:
-    """Rows between the segments are filtered by all conditions, so that they are dropped again."""
-    near = [Segment(0, 10, (1,)), Segment(12, 20, ()), Segment(20, 30, (0,)), Segment(40, 50, ())]
-    assert _joined(near, 5, (0, 1)) == [Segment(0, 20, (0, 1)), Segment(20, 30, (0,)), Segment(40, 50, ())]
-    assert _joined(near, 11, (0, 1)) == [Segment(0, 20, (0, 1)), Segment(20, 50, (0, 1))]
+    """Rows between the candidate ranges are filtered by all conditions, so that they are dropped again."""
+    near = [
+        CandidateRange(0, 10, (1,)),
+        CandidateRange(12, 20, ()),
+        CandidateRange(20, 30, (0,)),
+        CandidateRange(40, 50, ()),
+    ]
+    assert _joined(near, 5, (0, 1)) == [
+        CandidateRange(0, 20, (0, 1)),
+        CandidateRange(20, 30, (0,)),
+        CandidateRange(40, 50, ()),
+    ]
+    assert _joined(near, 11, (0, 1)) == [CandidateRange(0, 20, (0, 1)), CandidateRange(20, 50, (0, 1))]
     assert _joined(near, 0, (0, 1)) == near
     assert _joined([], 5, ()) == []

@@ -77,9 +77,9 @@ def test_parts_of_fragments_put_together_are_the_whole(deleted):
     dataset = lance_core.dataset(deleted.uri)
     plan = plan_scan(dataset.snapshot, ScanOptions())
     parts = [
-        FragmentScan(task.fragment_id, start, min(start + 411, task.end))
-        for task in plan.tasks
-        for start in range(task.start, task.end, 411)
+        FragmentScan(scan.fragment_id, start, min(start + 411, scan.end))
+        for scan in plan.fragment_scans
+        for start in range(scan.start, scan.end, 411)
     ]
     batches = [
         batch

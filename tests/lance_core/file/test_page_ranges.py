@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
 from lance_core.file.column_readers import ColumnReader, open_column
-from lance_core.file.direct import PageRange, decode_page_ranges, read_batches
 from lance_core.file.metadata import PageMetadata, read_file_metadata
+from lance_core.file.page_ranges import PageRange, decode_page_ranges, read_batches
 from lance_core.scan.read.value_sizes import bits_before, value_bits
 from lance_core.schema.physical_columns import owns_column
 from lance_core.storage import LocalStorage
