@@ -76,7 +76,7 @@ from lance_core.table.indices import IndexDescription
 if TYPE_CHECKING:
     from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
     from lance_core.api.delta import DatasetDelta
-    from lance_core.api.merge_insert import MergeInsertBuilder
+    from lance_core.api.merge_insert import ExecuteResult, MergeInsertBuilder
     from lance_core.api.operations import Index, LanceOperation, Transaction
     from lance_core.api.optimize import (
         Compaction,
@@ -134,6 +134,7 @@ __all__ = [
     "DatasetOptimizer",
     "DeleteResult",
     "DeletionFile",
+    "ExecuteResult",
     "FileSystemFragmentWriteProgress",
     "FragmentMetadata",
     "FragmentSession",
@@ -194,6 +195,7 @@ _LATE = {
     "CompactionTask": "lance_core.api.optimize",
     "DatasetDelta": "lance_core.api.delta",
     "DatasetOptimizer": "lance_core.api.optimize",
+    "ExecuteResult": "lance_core.api.merge_insert",
     "FileSystemFragmentWriteProgress": "lance_core.api.progress",
     "FragmentWriteProgress": "lance_core.api.progress",
     "Index": "lance_core.api.operations",

@@ -32,7 +32,7 @@ from lance_core.table.versions import VERSIONS
 
 if TYPE_CHECKING:
     from lance_core.api.delta import DatasetDelta
-    from lance_core.api.merge_insert import MergeInsertBuilder
+    from lance_core.api.merge_insert import ExecuteResult, MergeInsertBuilder
     from lance_core.api.operations import Index, LanceOperation, Transaction
     from lance_core.api.optimize import DatasetOptimizer
     from lance_core.api.progress import FragmentWriteProgress
@@ -45,6 +45,7 @@ __all__ = [
     "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",
+    "ExecuteResult",
     "Index",
     "IndexInformation",
     "LanceDataset",
@@ -65,6 +66,7 @@ __getattr__ = import_late(
     {
         "DatasetDelta": "lance_core.api.delta",
         "DatasetOptimizer": "lance_core.api.optimize",
+        "ExecuteResult": "lance_core.api.merge_insert",
         "Index": "lance_core.api.operations",
         "LanceOperation": "lance_core.api.operations",
         "MergeInsertBuilder": "lance_core.api.merge_insert",

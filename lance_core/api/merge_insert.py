@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
 
 import pyarrow as pa
 
 from lance_core.api.transactions import from_message
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
+from lance_core.changes.rows.key_matches import key_fields
 from lance_core.changes.rows.merge_insert import merge_insert, write_merge
 from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.changes.rows.row_change import make_row_change
@@ -22,7 +23,14 @@ from lance_core.write.targets import TargetBases
 if TYPE_CHECKING:
     from lance_core.api.opened import OpenedDataset
     from lance_core.api.operations import Transaction
-    from lance_core.changes.rows.row_change import Counts
+
+
+class ExecuteResult(TypedDict):
+    """Numbers of rows that a merge inserted, updated and deleted."""
+
+    num_inserted_rows: int
+    num_updated_rows: int
+    num_deleted_rows: int
 
 
 class MergeInsertBuilder:
@@ -32,6 +40,8 @@ class MergeInsertBuilder:
     """
 
     def __init__(self, dataset: OpenedDataset, on: tuple[str, ...]) -> None:
+        """Use `LanceDataset.merge_insert`, which names the errors."""
+        key_fields(dataset.snapshot, on)
         self._dataset = dataset
         self._plan = MergePlan(on)
         self._conflict_retries = CONFLICT_RETRIES
@@ -73,7 +83,13 @@ class MergeInsertBuilder:
         return self
 
     def retry_timeout(self, timeout: timedelta) -> Self:
-        """Set how long after the first attempt another attempt may begin; default: 30 seconds."""
+        """Set how long after the first attempt another attempt may begin; default: 30 seconds.
+
+        Raises:
+            TypeError: `timeout` is no `timedelta`.
+        """
+        if not isinstance(timeout, timedelta):
+            raise TypeError(f"timeout must be a timedelta, got {type(timeout).__name__}")
         self._retry_timeout = timeout
         return self
 
@@ -133,7 +149,7 @@ class MergeInsertBuilder:
         schema: pa.Schema | None = None,
         transaction_id: str | None = None,
         sync: bool = True,
-    ) -> Counts:
+    ) -> ExecuteResult:
         """Merge, and move the dataset to the new version.
 
         Args:
@@ -142,9 +158,6 @@ class MergeInsertBuilder:
             schema: As for `write_dataset`.
             transaction_id: UUID of the transaction. Repeating it gives the first result.
             sync: On local disks make everything durable before returning. The reference does not.
-
-        Returns:
-            Numbers of rows: `num_inserted_rows`, `num_updated_rows`, `num_deleted_rows`.
 
         Raises:
             LanceError: The errors of `lance_core.changes.rows.merge_insert.merge_insert`.
@@ -162,11 +175,11 @@ class MergeInsertBuilder:
                 sync=sync,
             )
         self._dataset.move_to(made)
-        return counts
+        return cast(ExecuteResult, counts)
 
     def execute_uncommitted(
         self, data_obj: Any, *, schema: pa.Schema | None = None, sync: bool = True
-    ) -> tuple[Transaction, Counts]:
+    ) -> tuple[Transaction, ExecuteResult]:
         """Write the files of the merge, without a commit.
 
         Args:
@@ -187,8 +200,71 @@ class MergeInsertBuilder:
                     current, source, self._plan, change, self._targets, sync=sync
                 ),
             )
-        return from_message(change.transaction), change.counts
+        return from_message(change.transaction), cast(ExecuteResult, change.counts)
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """Return the steps of the merge as text, without running it.
+
+        The text is for people and changes between releases.
+
+        Args:
+            schema: Schema of the source rows; None means the schema of the dataset.
+            verbose: Add the pages of the key columns, per fragment.
+
+        Raises:
+            LanceError: A column of the source does not fit, or the merge has no action.
+        """
+        from lance_core.changes.rows.merge_explain import explain_merge  # late: rarely needed
+
+        return explain_merge(self._dataset.snapshot, schema, self._plan, verbose=verbose)
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
+        """Run the merge without a commit. Return its steps with times, rows, bytes and pages as text.
+
+        The files of the run are removed. (The reference leaves them to a cleanup.)
+
+        Args:
+            data_obj, schema: As for `execute`.
+
+        Raises:
+            LanceError: The errors of `execute`.
+        """
+        from lance_core.changes.rows.merge_explain import analyze_merge  # late: rarely needed
+
+        with SourceRows(data_obj, schema) as source:
+            return analyze_merge(self._dataset.snapshot, source, self._plan, self._targets)
+
+    def execute_batches(self, new_data: Any) -> ExecuteResult:
+        """Merge rows that memory holds; see `execute`.
+
+        Args:
+            new_data: An Arrow table, batch or reader. A reader is read into memory, not into a file.
+        """
+        return self.execute(_held(new_data))
+
+    def execute_uncommitted_batches(self, new_data: Any) -> tuple[Transaction, ExecuteResult]:
+        """Write the files of the merge of rows that memory holds; see `execute_uncommitted`.
+
+        Args:
+            new_data: As for `execute_batches`.
+        """
+        return self.execute_uncommitted(_held(new_data))
+
+    def analyze_plan_batches(self, new_data: Any) -> str:
+        """Run the merge of rows that memory holds without a commit; see `analyze_plan`.
+
+        Args:
+            new_data: As for `execute_batches`.
+        """
+        return self.analyze_plan(_held(new_data))
 
     def _with(self, **changes: Any) -> Self:
         self._plan = replace(self._plan, **changes)
         return self
+
+
+def _held(new_data: Any) -> pa.Table:
+    """Return an Arrow table, batch or reader as a table in memory."""
+    if not isinstance(new_data, pa.RecordBatch) and not hasattr(new_data, "__arrow_c_stream__"):
+        raise TypeError(f"new_data must be an Arrow table, batch or reader, got {type(new_data).__name__}")
+    return pa.table(new_data)

@@ -121,6 +121,10 @@ class RowChanges(OpenedDataset):
 
         Args:
             on: Key columns: rows with equal values match. The primary key of the dataset if left out.
+
+        Raises:
+            InvalidInputError: There is no such column, or no column is named and there is no primary key.
+            UnsupportedFeatureError: Rows cannot be matched by a column of this type.
         """
         from lance_core.api.merge_insert import MergeInsertBuilder
 

@@ -32,9 +32,10 @@ class SourceRows:
         given, batches = batches_of(data, schema)
         self.schema = pa.schema([_plain_field(field) for field in given], given.metadata)
         is_held = isinstance(data, pa.Table | pa.RecordBatch) and self.schema.equals(given)
-        self._is_spooled = not is_held
+        self.is_spooled = not is_held
+        """Whether the rows are in a temporary file instead of memory."""
         batches = _gathered(_without_views(batch, self.schema) for batch in batches)
-        self._batches = list(_spooled(self.schema, batches) if self._is_spooled else batches)
+        self._batches = list(_spooled(self.schema, batches) if self.is_spooled else batches)
         counts = [batch.num_rows for batch in self._batches]
         self._starts: Rows = np.cumsum([0, *counts], dtype=np.int64)
         self._bytes = sum(batch.nbytes for batch in self._batches)

@@ -1,8 +1,7 @@
 """Pairs of source rows and rows of a table with equal keys, found by a hash join.
 
 Only keys are held in memory: those of the source, and a part of those of the table. A null equals nothing.
-    Other
-values are equal if their bytes are: NaN equals NaN, and -0.0 does not equal 0.0, as in the reference.
+Other values are equal if their bytes are: NaN equals NaN, and -0.0 does not equal 0.0, as in the reference.
 """
 
 from __future__ import annotations
@@ -53,18 +52,24 @@ class Matches:
         return Matches(self.rows[mask], self.addresses[mask])
 
 
-def key_fields(snapshot: Snapshot, on: Sequence[str], source: SourceRows) -> list[Field]:
+def key_fields(snapshot: Snapshot, on: Sequence[str]) -> list[Field]:
     """Return the columns of the table that rows are matched by.
 
+    Args:
+        snapshot: A version of the table.
+        on: Names of the columns. If empty, the primary key of the table.
+
     Raises:
-        InvalidInputError: There are no key columns, or the table or the source lacks one.
+        InvalidInputError: There are no key columns, or the table lacks one.
         UnsupportedFeatureError: A key column is nested or has the type null.
     """
+    known = snapshot.manifest.schema.fields
+    if not on:
+        names = {field.id: field.name for field in known}
+        on = [names[key] for key in primary_key(snapshot) if key in names]
     fields = []
     for name in on:
-        field = _find(snapshot.manifest.schema.fields, name)
-        if field.name not in source.schema.names:
-            raise InvalidInputError("the source lacks a key column", column=field.name)
+        field = _find(known, name)
         if pa.types.is_nested(field.arrow_type) or pa.types.is_null(field.arrow_type):
             raise UnsupportedFeatureError(
                 "merging by a column of this type", column=field.name, found=field.arrow_type
@@ -75,6 +80,13 @@ def key_fields(snapshot: Snapshot, on: Sequence[str], source: SourceRows) -> lis
             "merging needs the columns that rows are matched by, or a table with a primary key"
         )
     return fields
+
+
+def primary_key(snapshot: Snapshot) -> list[int]:
+    """Return the field ids of the primary key of the schema, in the order of the key."""
+    keys = [message for message in snapshot.manifest.schema.messages if message.unenforced_primary_key]
+    keys.sort(key=lambda message: (message.unenforced_primary_key_position, message.id))
+    return [message.id for message in keys]
 
 
 def _find(fields: Sequence[Field], name: str) -> Field:
@@ -93,11 +105,10 @@ def find_matches(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) 
     Raises:
         LanceError: Something cannot be read.
     """
-    names = [field.name for field in keys]
     ours = _source_keys(source, keys)
     if not ours.num_rows:
         return Matches(np.empty(0, np.int64), np.empty(0, np.uint64))
-    options = ScanOptions(columns=tuple(names), filter=_bounds(snapshot, ours, keys), with_row_address=True)
+    options = _scan_options(snapshot, ours, keys)
     rows, addresses = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for theirs in _parts(snapshot, options, keys, max(_LEAST_ROWS, ours.num_rows)):
         joined = _join(theirs, ours, [str(number) for number in range(len(keys))])
@@ -106,6 +117,17 @@ def find_matches(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) 
     found = np.concatenate(addresses)
     order = np.argsort(found, kind="stable")
     return Matches(np.concatenate(rows)[order], found[order])
+
+
+def key_scan(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) -> ScanOptions:
+    """Return the scan of the table's keys that `find_matches` runs if the source has rows with keys."""
+    return _scan_options(snapshot, _source_keys(source, keys), keys)
+
+
+def _scan_options(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> ScanOptions:
+    names = tuple(field.name for field in keys)
+    bounds = _bounds(snapshot, ours, keys) if ours.num_rows else None
+    return ScanOptions(columns=names, filter=bounds, with_row_address=True)
 
 
 def _source_keys(source: SourceRows, keys: Sequence[Field]) -> pa.Table:

@@ -5,13 +5,16 @@ An updated row is deleted, and written again to a new fragment. Inserted rows fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
-from lance_core.changes.rows.key_matches import find_matches
+from lance_core.changes.rows.key_matches import find_matches, primary_key
 from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.changes.rows.merged_rows import MergedRows, primary_key
+from lance_core.changes.rows.merged_rows import MergedRows
 from lance_core.changes.rows.new_rows import NewRows
 from lance_core.changes.rows.removal import ChosenRows, remove_rows
 from lance_core.changes.rows.row_change import Counts, RowChange, commit_row_change
@@ -22,6 +25,27 @@ from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.table import transaction as transactions
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.targets import TargetBases
+
+
+@dataclass
+class MergeTrace:
+    """Facts about a running merge that its result does not tell.
+
+    Attributes:
+        num_pairs: Pairs of a source row and a row of the table with equal keys.
+        elapsed_ms: Milliseconds of each step: "find" compares keys, "write" writes updated and inserted rows,
+            "remove" finds the rows without a source row and writes deletion files.
+    """
+
+    num_pairs: int = 0
+    elapsed_ms: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Measure the time of a step."""
+        begin = time.perf_counter()
+        yield
+        self.elapsed_ms[name] = 1000 * (time.perf_counter() - begin)
 
 
 def merge_insert(
@@ -78,37 +102,43 @@ def write_merge(
     change: RowChange,
     targets: TargetBases | None = None,
     *,
+    trace: MergeTrace | None = None,
     sync: bool,
 ) -> None:
     """Write the files of a merge, and set its transaction and counts in `change`, which the caller commits.
 
-    Errors are those of `merge_insert`.
+    Facts about the run are added to `trace`. Errors are those of `merge_insert`.
     """
     plan.check()
+    trace = trace or MergeTrace()
     merge = MergedRows(snapshot, source, plan)
-    matches = find_matches(snapshot, source, merge.keys)
-    if len(matches) and plan.when_matched == "fail":
-        raise InvalidInputError(f"a source row matches a row of the table: {merge.key_of(matches, 0)}")
-    acted = merge.acted(matches)
+    with trace.step("find"):
+        matches = find_matches(snapshot, source, merge.keys)
+        trace.num_pairs = len(matches)
+        if len(matches) and plan.when_matched == "fail":
+            raise InvalidInputError(f"a source row matches a row of the table: {merge.key_of(matches, 0)}")
+        acted = merge.acted(matches)
     updated = inserted = 0
     new: list[table_pb2.DataFragment] = []
-    if plan.when_matched == "update_all" or plan.when_not_matched == "insert_all":
-        rows = NewRows(snapshot, merge.schema, change, targets, sync=sync)
-        if plan.when_matched == "update_all":
-            for moved in merge.updated(acted):
-                rows.move(moved)
-                updated += len(moved)
-        if plan.when_not_matched == "insert_all":
-            for columns in merge.inserted(matches):
-                rows.insert(columns)
-                inserted += len(columns[0])
-        new = rows.finish()
-    chosen = ChosenRows()
-    chosen.add(acted.addresses)
-    if plan.when_not_matched_by_source == "delete":
-        for addresses in merge.unmatched(matches):
-            chosen.add(addresses)
-    removal = remove_rows(snapshot, chosen.by_fragment(), change, sync=sync)
+    if plan.writes_rows:
+        with trace.step("write"):
+            rows = NewRows(snapshot, merge.schema, change, targets, sync=sync)
+            if plan.when_matched == "update_all":
+                for moved in merge.updated(acted):
+                    rows.move(moved)
+                    updated += len(moved)
+            if plan.when_not_matched == "insert_all":
+                for columns in merge.inserted(matches):
+                    rows.insert(columns)
+                    inserted += len(columns[0])
+            new = rows.finish()
+    with trace.step("remove"):
+        chosen = ChosenRows()
+        chosen.add(acted.addresses)
+        if plan.when_not_matched_by_source == "delete":
+            for addresses in merge.unmatched(matches):
+                chosen.add(addresses)
+        removal = remove_rows(snapshot, chosen.by_fragment(), change, sync=sync)
     transactions.update(
         change.transaction,
         updated=removal.updated,

@@ -29,6 +29,16 @@ class MergePlan:
     when_not_matched_by_source: Literal["keep", "delete"] = "keep"
     when_not_matched_by_source_condition: str | None = None
 
+    @property
+    def writes_rows(self) -> bool:
+        """Whether the merge may write updated or inserted rows."""
+        return self.when_matched == "update_all" or self.when_not_matched == "insert_all"
+
+    @property
+    def removes_rows(self) -> bool:
+        """Whether the merge may remove rows of the table. An updated row is removed and written again."""
+        return self.when_matched in ("update_all", "delete") or self.when_not_matched_by_source == "delete"
+
     def check(self) -> None:
         """Raise InvalidInputError if the plan changes nothing and does not refuse matches either."""
         if (

@@ -56,10 +56,11 @@ class MergedRows:
                 expected=f"some of [{', '.join(field.name for field in fields)}], each once",
                 found=f"[{', '.join(given)}]",
             )
-        names = {field.id: field.name for field in fields}
-        on = plan.on or [names[key] for key in primary_key(snapshot) if key in names]
-        self.keys = key_fields(snapshot, on, source)
-        self._kept = [field for field in fields if field.name not in given]
+        self.keys = key_fields(snapshot, plan.on)
+        for key in self.keys:
+            if key.name not in given:
+                raise InvalidInputError("the source lacks a key column", column=key.name)
+        self.kept = [field for field in fields if field.name not in given]
         """Columns of the table that the source lacks."""
         self.schema = self._compared()
         """Schema of complete rows: that of the table, without children of structs that the source lacks."""
@@ -110,7 +111,7 @@ class MergedRows:
 
     def updated(self, matches: Matches) -> Iterator[StoredRows]:
         """Yield the updated rows with their new values, in the form of data files."""
-        kept = [field.name for field in self._kept]
+        kept = [field.name for field in self.kept]
         for pairs, old in self._old_rows(matches):
             for part in self._blocks(len(old)):
                 rows = pairs.part(part.start, part.stop).rows
@@ -120,13 +121,13 @@ class MergedRows:
 
     def _old_rows(self, matches: Matches) -> Iterator[tuple[Matches, StoredRows]]:
         """Yield pairs, and the rows of the table with the columns that keep their values."""
-        if not self._kept and not self._snapshot.manifest.has_stable_row_ids:
+        if not self.kept and not self._snapshot.manifest.has_stable_row_ids:
             addresses = matches.addresses
             yield matches, StoredRows([], addresses, addresses, addresses)
             return
         for options, pairs in self._lookups(matches):
             start = 0
-            for old in stored_rows(self._snapshot, replace(options, computed=stored_columns(self._kept))):
+            for old in stored_rows(self._snapshot, replace(options, computed=stored_columns(self.kept))):
                 yield pairs.part(start, start + len(old)), old
                 start += len(old)
 
@@ -136,7 +137,7 @@ class MergedRows:
         Raises:
             InvalidInputError: The source has rows and lacks a non-nullable column.
         """
-        needed = [field.name for field in self._kept if not field.nullable]
+        needed = [field.name for field in self.kept if not field.nullable]
         if needed and self._source.num_rows:
             raise InvalidInputError(
                 "rows cannot be inserted: the source lacks a non-nullable column", column=needed[0]
@@ -149,7 +150,7 @@ class MergedRows:
                 given = batch.columns
                 if len(places) < batch.num_rows:
                     given = [take_values(column, pa.array(places)) for column in given]
-                nulls = {field.name: pa.nulls(len(places), field.arrow_type) for field in self._kept}
+                nulls = {field.name: pa.nulls(len(places), field.arrow_type) for field in self.kept}
                 yield self._complete(self._given(given), nulls)
 
     def unmatched(self, matches: Matches) -> Iterator[Addresses]:
@@ -257,10 +258,3 @@ def _joined(parts: Sequence[Matches], none: Matches) -> Matches:
     addresses: Addresses = np.concatenate([none.addresses[:0], *(part.addresses for part in parts)])
     order = np.argsort(addresses, kind="stable")
     return Matches(rows[order], addresses[order])
-
-
-def primary_key(snapshot: Snapshot) -> list[int]:
-    """Return the field ids of the primary key of the schema, in the order of the key."""
-    keys = [message for message in snapshot.manifest.schema.messages if message.unenforced_primary_key]
-    keys.sort(key=lambda message: (message.unenforced_primary_key_position, message.id))
-    return [message.id for message in keys]
