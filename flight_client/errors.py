@@ -1,23 +1,38 @@
 """Errors of this package, with the names that a server uses in its reports.
 
     LanceError
-    ├── InvalidInputError        (ValueError)           an argument, column or filter is invalid
-    ├── DatasetNotFoundError     (ValueError)           no dataset of this name
-    │   ├── VersionNotFoundError                        the dataset has no such version
-    │   ├── RefNotFoundError                            the dataset has no such tag or branch
-    │   └── IndexNotFoundError   (RuntimeError)         the dataset has no such index
-    ├── DatasetExistsError       (OSError)              a dataset of this name exists
-    ├── RefConflictError         (ValueError)           a tag or branch exists already, or is in use
-    ├── UnsupportedFeatureError  (NotImplementedError)  the server does not implement a feature
-    ├── CorruptFileError         (OSError)              a file contradicts the format
-    ├── CommitConflictError      (OSError)              another commit came first
-    ├── CommitUnknownError       (OSError)              it is unknown whether the commit landed
-    ├── StorageError             (OSError)              the storage of the server failed
-    ├── UnavailableError         (ConnectionError)      no server answers, or it is busy or about to stop
-    ├── NotAuthenticatedError    (PermissionError)      the token is missing or wrong
-    ├── NotAllowedError          (PermissionError)      the token does not give this right
-    └── InternalError            (RuntimeError)         a defect of the server; its log has the details
+    ├── InvalidInputError           an argument, column or filter is invalid
+    │                               (ValueError, OSError)
+    ├── DatasetNotFoundError        no dataset of this name
+    │   │                           (ValueError, OSError)
+    │   ├── VersionNotFoundError    the dataset has no such version
+    │   ├── RefNotFoundError        the dataset has no such tag or branch
+    │   └── IndexNotFoundError      the dataset has no such index
+    │                               (RuntimeError)
+    ├── DatasetExistsError          a dataset of this name exists
+    │                               (OSError)
+    ├── RefConflictError            a tag or branch exists already, or is in use
+    │                               (ValueError, OSError)
+    ├── UnsupportedFeatureError     the server does not implement a feature
+    │                               (NotImplementedError, OSError)
+    ├── CorruptFileError            a file contradicts the format
+    │                               (OSError, ValueError)
+    ├── CommitConflictError         another commit came first
+    │                               (OSError)
+    ├── CommitUnknownError          it is unknown whether the commit landed
+    │                               (OSError)
+    ├── StorageError                the storage of the server failed
+    │                               (OSError)
+    ├── UnavailableError            no server answers, or it is busy or about to stop
+    │                               (ConnectionError)
+    ├── NotAuthenticatedError       the token is missing or wrong
+    │                               (PermissionError)
+    ├── NotAllowedError             the token does not give this right
+    │                               (PermissionError)
+    └── InternalError               a defect of the server; its log has the details
+                                    (RuntimeError)
 
+In brackets are the built-in errors that an error also is: those of the same error of `lance_core`.
 An error has its `code` in the error list of the Lance namespace specification, `retryable` (whether the same
 call may succeed later), and the `error_id` under which the server's log has the details.
 """
@@ -64,11 +79,11 @@ class LanceError(Exception):
         self.error_id = error_id
 
 
-class InvalidInputError(LanceError, ValueError):
+class InvalidInputError(LanceError, ValueError, OSError):
     """Error of the caller: an argument, column or filter is invalid. The message names it."""
 
 
-class DatasetNotFoundError(LanceError, ValueError):
+class DatasetNotFoundError(LanceError, ValueError, OSError):
     """Absence of a dataset: the server has none of this name."""
 
 
@@ -88,15 +103,15 @@ class DatasetExistsError(LanceError, OSError):
     """Refusal to create a dataset where one exists."""
 
 
-class RefConflictError(LanceError, ValueError):
+class RefConflictError(LanceError, ValueError, OSError):
     """Conflict of tags or branches: the name exists already, or others need the one to delete."""
 
 
-class UnsupportedFeatureError(LanceError, NotImplementedError):
+class UnsupportedFeatureError(LanceError, NotImplementedError, OSError):
     """Refusal of a request or dataset that needs a feature which the server does not implement."""
 
 
-class CorruptFileError(LanceError, OSError):
+class CorruptFileError(LanceError, OSError, ValueError):
     """Contradiction between the bytes of a file and the format."""
 
 

@@ -1,27 +1,44 @@
-"""The errors of this package.
+"""The errors of this package, each with the built-in errors that it also is.
 
     LanceError
-    ├── InvalidInputError        (ValueError)           an invalid argument, column or filter
-    ├── DatasetNotFoundError     (ValueError)           there is no dataset at this location
-    │   ├── VersionNotFoundError                        the dataset has no such version
-    │   ├── RefNotFoundError                            the dataset has no such tag or branch
-    │   └── IndexNotFoundError   (RuntimeError)         the dataset has no such index
-    ├── DatasetExistsError       (OSError)              the dataset exists already
-    ├── RefConflictError         (ValueError)           a tag or branch exists already, or is in use
-    ├── UnsupportedFeatureError  (NotImplementedError)  a flag, version, type or encoding that is not
-        supported
-    ├── CorruptFileError         (OSError)              bytes that contradict the format
-    ├── CommitConflictError      (OSError)              another commit came first
-    ├── CommitUnknownError       (OSError)              it is unknown whether the commit succeeded
-    └── StorageError             (OSError)              the storage failed
-        ├── FileMissingError     (FileNotFoundError)    a file does not exist
-        ├── AlreadyExistsError   (FileExistsError)      the file to be created exists already
-        └── PutUnknownError                             it is unknown whether the file was created
+    ├── InvalidInputError           an invalid argument, column or filter
+    │   │                           (ValueError, OSError)
+    │   └── NegativeRowError        a row's offset, id or address is negative
+    │                               (OverflowError)
+    ├── DatasetNotFoundError        there is no dataset at this location
+    │   │                           (ValueError, OSError)
+    │   ├── VersionNotFoundError    the dataset has no such version
+    │   ├── RefNotFoundError        the dataset has no such tag or branch
+    │   └── IndexNotFoundError      the dataset has no such index
+    │                               (RuntimeError)
+    ├── DatasetExistsError          the dataset exists already
+    │                               (OSError)
+    ├── RefConflictError            a tag or branch exists already, or is in use
+    │                               (ValueError, OSError)
+    ├── UnsupportedFeatureError     a flag, version, type or encoding that is not supported
+    │                               (NotImplementedError, OSError)
+    ├── CorruptFileError            bytes that contradict the format
+    │                               (OSError, ValueError)
+    ├── CommitConflictError         another commit came first
+    │                               (OSError)
+    ├── CommitUnknownError          it is unknown whether the commit succeeded
+    │                               (OSError)
+    └── StorageError                the storage failed
+        │                           (OSError)
+        ├── FileMissingError        a file does not exist
+        │                           (FileNotFoundError, ValueError)
+        ├── AlreadyExistsError      the file to be created exists already
+        │                           (FileExistsError)
+        └── PutUnknownError         it is unknown whether the file was created
 
-Each error is also a built-in error, mostly the one that the reference raises. For invalid arguments of
-changes the reference raises OSError; this package raises ValueError, as it does for reads
-(docs/from-pylance.md).
-Messages name files relative to the dataset, never a path of the host.
+The reference raises built-in errors only, and different ones for one cause: ValueError for an unknown column
+of a scan, OSError for an unknown column of a delete. An error of this package is each of them, so that the
+`except` clauses of a script that was written for the reference catch it.
+
+`except OSError` therefore catches most errors of this package. Code of the package that expects an error of
+the operating system lets a LanceError pass, or calls nothing that raises one.
+
+Messages name files relative to the dataset, never a path of the host. `errno` and `filename` are not set.
 """
 
 from functools import partial
@@ -72,13 +89,17 @@ def _one_line(value: object) -> str:
     return printable if len(printable) <= 200 else printable[:197] + "..."
 
 
-class InvalidInputError(LanceError, ValueError):
+class InvalidInputError(LanceError, ValueError, OSError):
     """An argument of the caller is invalid. The message names the token, column or argument."""
 
     code = 13
 
 
-class DatasetNotFoundError(LanceError, ValueError):
+class NegativeRowError(InvalidInputError, OverflowError):
+    """The offset, id or address of a row is negative."""
+
+
+class DatasetNotFoundError(LanceError, ValueError, OSError):
     """There is no dataset at the given location."""
 
     code = 4
@@ -108,19 +129,19 @@ class DatasetExistsError(LanceError, OSError):
     code = 5
 
 
-class RefConflictError(LanceError, ValueError):
+class RefConflictError(LanceError, ValueError, OSError):
     """The tag or branch to be created exists already, or the one to be removed is still in use."""
 
     code = 9
 
 
-class UnsupportedFeatureError(LanceError, NotImplementedError):
+class UnsupportedFeatureError(LanceError, NotImplementedError, OSError):
     """The dataset uses a feature that this package does not support. The message names it."""
 
     code = 0
 
 
-class CorruptFileError(LanceError, OSError):
+class CorruptFileError(LanceError, OSError, ValueError):
     """Bytes of a file contradict the format or each other."""
 
 
@@ -154,7 +175,7 @@ class StorageError(LanceError, OSError):
     retryable = True
 
 
-class FileMissingError(StorageError, FileNotFoundError):
+class FileMissingError(StorageError, FileNotFoundError, ValueError):
     """A file does not exist in the storage."""
 
     retryable = False

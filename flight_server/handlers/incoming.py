@@ -16,7 +16,7 @@ from flight_server.limits.allocator import Allocator
 from flight_server.limits.decoded_size import decoded_bytes
 from flight_server.requests.schemas import check_schema
 from flight_server.settings import Settings
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, LanceError
 
 MAXIMUM_ROWS_PER_BATCH = 1 << 24
 _RETURN_BYTES = 64 << 20
@@ -40,6 +40,8 @@ def _readable(what: str) -> Iterator[None]:
         yield
     except MemoryError:
         raise InvalidInputError(f"{what} of the upload does not fit into memory") from None
+    except LanceError:
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{what} of the upload cannot be read", found=error) from None
 

@@ -223,9 +223,11 @@ class Staging:
     def _note(self, path: str) -> dict[str, Any] | None:
         """Return a claim or its end; None if there is none, empty if a power failure left nothing of it."""
         try:
-            values = json.loads(self._storage.read_file(path))
+            data = self._storage.read_file(path)
         except FileMissingError:
             return None
+        try:
+            values = json.loads(data)
         except ValueError:
             return {}
         return values if isinstance(values, dict) else {}

@@ -10,7 +10,13 @@ from typing import Self
 import pyarrow as pa
 
 from lance_core.api.file_streams import LanceFileReader, LanceFileWriter, refuse_namespaces
-from lance_core.errors import FileMissingError, InvalidInputError, StorageError, UnsupportedFeatureError
+from lance_core.errors import (
+    FileMissingError,
+    InvalidInputError,
+    LanceError,
+    StorageError,
+    UnsupportedFeatureError,
+)
 from lance_core.storage import Storage, storage_for
 
 _PIECE_BYTES = 8 << 20
@@ -138,7 +144,7 @@ class LanceFileSession:
             with open(local_path, "rb") as source, self._storage.create_file(name, replace=True) as target:
                 while piece := source.read(_PIECE_BYTES):
                     target.write(piece)
-        except StorageError:
+        except LanceError:
             raise
         except OSError as error:
             raise StorageError(f"local file cannot be read: {error.strerror}", file=str(local_path)) from None
@@ -154,7 +160,7 @@ class LanceFileSession:
                 with open(local_path, "wb") as target:
                     for start in range(0, source.size, _PIECE_BYTES):
                         target.write(source.read(start, min(_PIECE_BYTES, source.size - start)))
-            except StorageError:
+            except LanceError:
                 raise
             except OSError as error:
                 found = f"local file cannot be written: {error.strerror}"

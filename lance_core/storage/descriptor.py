@@ -2,7 +2,7 @@
 
 import os
 
-from lance_core.errors import AlreadyExistsError, FileMissingError, StorageError
+from lance_core.errors import AlreadyExistsError, FileMissingError, LanceError, StorageError
 
 
 class Descriptor:
@@ -19,9 +19,12 @@ class Descriptor:
         os.close(self.number)
 
 
-def storage_error(error: OSError, name: str) -> StorageError:
-    """Convert an OSError to a `StorageError`, without paths of the host."""
-    if isinstance(error, StorageError):
+def storage_error(error: OSError, name: str) -> LanceError:
+    """Convert an error of the operating system to a `StorageError`, without paths of the host.
+
+    An error of this package, such as `InvalidInputError`, is an OSError too. It is returned unchanged.
+    """
+    if isinstance(error, LanceError):
         return error
     if isinstance(error, (FileNotFoundError, NotADirectoryError)):
         return FileMissingError("no such file or directory", file=name)

@@ -17,6 +17,7 @@ from lance_core.errors import (
     CorruptFileError,
     FileMissingError,
     InvalidInputError,
+    LanceError,
     StorageError,
     UnsupportedFeatureError,
 )
@@ -157,11 +158,11 @@ class FsspecStorage(Storage):
     def _call(self, act: Any, path: str) -> Any:
         try:
             return act(self._absolute(path))
+        except LanceError:
+            raise
         except (FileNotFoundError, NotADirectoryError):
             raise FileMissingError("no such file or directory", file=path) from None
         except Exception as error:
-            if isinstance(error, (StorageError, InvalidInputError)):
-                raise
             raise _failed(error, path) from None
 
 

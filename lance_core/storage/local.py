@@ -66,14 +66,16 @@ class LocalStorage(Storage):
         return file
 
     def identify(self, path: str) -> str | None:
+        absolute = self._absolute(path)
         try:
-            return _identity(os.stat(self._absolute(path)))
+            return _identity(os.stat(absolute))
         except OSError:
             return None
 
     def directory_state(self, path: str) -> Hashable | None:
+        absolute = self._absolute(path)
         try:
-            return directory_state(self._absolute(path))
+            return directory_state(absolute)
         except OSError:
             return None
 

@@ -5,7 +5,7 @@ import re
 from obstore.exceptions import AlreadyExistsError as ObjectExistsError
 from obstore.exceptions import BaseError, GenericError, PermissionDeniedError, UnauthenticatedError
 
-from lance_core.errors import AlreadyExistsError, FileMissingError, StorageError
+from lance_core.errors import AlreadyExistsError, FileMissingError, LanceError, StorageError
 
 FAILURES = (BaseError, OSError)
 """Exceptions of the client for failed requests."""
@@ -31,10 +31,14 @@ _CAUSES = {
 """
 
 
-def store_error(error: BaseException, name: str) -> StorageError:
-    """Convert an error to a `StorageError`, without addresses, answers of the store, and paths in the
-    bucket.
+def store_error(error: BaseException, name: str) -> LanceError:
+    """Convert an error of the client to a `StorageError`, without addresses, answers of the store, and paths
+    in the bucket.
+
+    An error of this package, such as `InvalidInputError`, is an OSError too. It is returned unchanged.
     """
+    if isinstance(error, LanceError):
+        return error
     if isinstance(error, FileNotFoundError):
         return FileMissingError("no such file or directory", file=name)
     if isinstance(error, ObjectExistsError):

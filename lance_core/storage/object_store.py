@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 import obstore
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputError, StorageError
+from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputError, LanceError, StorageError
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.object_errors import FAILURES, is_broken_off, is_impossible_range, store_error
 from lance_core.storage.object_options import Clients, connect
@@ -279,8 +279,8 @@ def _repeated(ask: Callable[[], T], clients: Clients, name: str) -> T:
         try:
             return ask()
         except _BrokenOffError as error:
-            problem: StorageError = error
-        except StorageError:
+            problem: LanceError = error
+        except LanceError:
             raise
         except FAILURES as error:
             problem = store_error(error, name)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, NegativeRowError
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 
 Keys = npt.NDArray[np.uint64]
@@ -29,7 +29,8 @@ def as_keys(values: Any, name: str) -> Keys:
 
     Raises:
         TypeError: the values are no integers, or one is null.
-        InvalidInputError: an integer is negative or has more than 64 bits.
+        NegativeRowError: an integer is negative.
+        InvalidInputError: an integer has more than 64 bits.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         if values.null_count:
@@ -42,7 +43,7 @@ def as_keys(values: Any, name: str) -> Keys:
     if numbers.ndim != 1 or (numbers.dtype.kind not in "ui" and len(numbers)):
         raise TypeError(f"{name} must be a list of integers")
     if numbers.dtype.kind == "i" and len(numbers) and (least := np.minimum.reduce(numbers)) < 0:
-        raise InvalidInputError(f"{name} must not be negative", found=least)
+        raise NegativeRowError(f"{name} must not be negative", found=least)
     keys: Keys = numbers.astype(np.uint64)
     return keys
 

@@ -20,6 +20,7 @@ from lance_core.errors import (
     CorruptFileError,
     FileMissingError,
     InvalidInputError,
+    StorageError,
     UnsupportedFeatureError,
 )
 
@@ -351,6 +352,23 @@ def test_a_session_stays_in_its_directory(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="leaves"):
             call("../outside")
     assert session.list() == []
+
+
+def test_a_copy_that_fails_says_which_file_is_to_blame(tmp_path: Path) -> None:
+    """Errors of the session's own file are not taken for errors of the local file, which is no path of it."""
+    (tmp_path / "local").write_bytes(b"x")
+    session = ours.LanceFileSession(tmp_path / "base")
+    session.upload_file(tmp_path / "local", "x")
+    for copy in (
+        lambda: session.upload_file(tmp_path / "local", "a/../../outside"),
+        lambda: session.download_file("../local", tmp_path / "copy"),
+    ):
+        with pytest.raises(InvalidInputError, match="leaves"):
+            copy()
+    with pytest.raises(StorageError, match="local file cannot be read: No such file"):
+        session.upload_file(tmp_path / "none", "x")
+    with pytest.raises(StorageError, match="local file cannot be written: No such file"):
+        session.download_file("x", tmp_path / "no" / "x")
 
 
 @pytest.mark.parametrize("writer", [ours, lance.file], ids=["ours", "reference"])

@@ -41,6 +41,15 @@ def test_buffers_are_aligned_for_typed_access(root: Path) -> None:
         assert all(buffer.address % 64 == 0 for buffer in file.read_ranges([(128, 10), (192, 10), (64, 3)]))
 
 
+def test_a_path_out_of_the_root_is_not_taken_for_a_missing_file(root: Path) -> None:
+    """T7: the refusal of the path is an OSError, too."""
+    storage = LocalStorage(str(root))
+    for act in (storage.identify, storage.directory_state, storage.sync_directory):
+        assert act("data/none" if act != storage.sync_directory else "data") is None
+        with pytest.raises(InvalidInputError, match="leaves its root"):
+            act("../root/data/file")
+
+
 @pytest.mark.parametrize("span", [(-1, 1), (0, -1), (0, 10241), (10240, 1), (1 << 63, 1), (0, 1 << 63)])
 def test_a_read_outside_the_file_is_refused(root: Path, span: tuple[int, int]) -> None:
     """T22: nothing is allocated for a length that the file does not have."""

@@ -144,18 +144,22 @@ def test_a_storage_below_another(filled: Storage) -> None:
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "data/../../outside", "data//x", "a\0b"])
 def test_paths_out_of_the_root_are_refused(filled: Storage, path: str) -> None:
-    """T7"""
+    """T7: no method takes the refusal, which is an OSError, for a failure or for a missing file."""
     for act in (
         filled.open_file,
         filled.read_file,
         filled.exists,
+        filled.list_directory,
         filled.list_names,
+        lambda path: list(filled.list_files(path)),
         filled.below,
         filled.create_file,
         filled.delete_file,
+        filled.delete_directory,
+        lambda path: filled.put(path, b"x"),
         lambda path: filled.put_if_absent(path, b"x"),
     ):
-        with pytest.raises(InvalidInputError):
+        with pytest.raises(InvalidInputError, match="leaves its root"):
             act(path)
 
 
