@@ -6,14 +6,15 @@ here. For a module of the reference, such as `lance.fragment`, write `lance_core
 (`lance_core.file` is not `lance.file` but the file format itself.) docs/from-pylance.md lists what
 is missing.
 
-    dataset        LanceDataset, `dataset`, `write_dataset`. The class has methods of reading,
+    dataset        `dataset` opens a LanceDataset. The class is in lance_dataset, with the methods of reading,
                    blob_reads, row_changes, column_changes, history, indexing and commit, which all inherit
                    from opened.
     fragment       LanceFragment, with the methods of fragment_changes; fragment_metadata: the description of
                    a fragment as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
     schema         LanceSchema: a schema with the ids of its fields
-    write          data files without a commit; write_arguments: arguments of all writes
+    write          `write_dataset`; write_files: data files without a commit; write_arguments: the arguments
+                   that both have
     file           single data files without a dataset; file_streams: readers and writers;
                    file_session: all files of a directory; file_metadata: descriptions as plain data
     merge_insert, optimize, delta, tags_and_branches, udf, blob, progress
@@ -40,7 +41,6 @@ from lance_core.api.dataset import (
     UpdateResult,
     Version,
     dataset,
-    write_dataset,
 )
 from lance_core.api.fragment import (
     DataFile,
@@ -94,7 +94,8 @@ if TYPE_CHECKING:
         NoopFragmentWriteProgress,
     )
     from lance_core.api.udf import BatchUDF, batch_udf
-    from lance_core.api.write import write_fragments
+    from lance_core.api.write import write_dataset
+    from lance_core.api.write_files import write_fragments
     from lance_core.maintenance.cleanup import (
         CleanupCandidateFile,
         CleanupExplanation,
@@ -209,7 +210,8 @@ _LATE = {
     "batch_udf": "lance_core.api.udf",
     "blob_array": "lance_core.api.blob",
     "blob_field": "lance_core.api.blob",
-    "write_fragments": "lance_core.api.write",
+    "write_dataset": "lance_core.api.write",
+    "write_fragments": "lance_core.api.write_files",
 }
 
 __getattr__ = import_late(__name__, _LATE)

@@ -23,7 +23,7 @@ from lance_core.scan.scanner import LanceScanner, pandas_arguments, row_taker, s
 if TYPE_CHECKING:
     import pandas as pd
 
-    from lance_core.api.write import write_fragments
+    from lance_core.api.write_files import write_fragments
 
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
     "write_fragments",
 ]
 
-__getattr__ = import_late(__name__, {"write_fragments": "lance_core.api.write"})
+__getattr__ = import_late(__name__, {"write_fragments": "lance_core.api.write_files"})
 
 
 class LanceFragment(FragmentChanges):

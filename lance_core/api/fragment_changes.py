@@ -64,7 +64,7 @@ class FragmentChanges:
         """
         # Late: most processes only read.
         from lance_core.api.progress import with_fragment_id
-        from lance_core.api.write import write_fragments
+        from lance_core.api.write_files import write_fragments
 
         written = write_fragments(
             data,

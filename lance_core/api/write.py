@@ -1,79 +1,122 @@
-"""Data files that another call commits."""
+"""The writing of a dataset or of a new version, with the arguments of the reference library."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
 
-from lance_core.api.fragment_metadata import FragmentMetadata
-from lance_core.api.opened import OpenedDataset
-from lance_core.api.operations import LanceOperation, Transaction
+from lance_core.api.lance_dataset import LanceDataset
 from lance_core.api.progress import FragmentWriteProgress
-from lance_core.api.schema import LanceSchema
-from lance_core.api.write_arguments import write_destination, write_options
-from lance_core.schema import Schema
+from lance_core.api.write_arguments import write_version
 from lance_core.table.bases import DatasetBasePath
-from lance_core.write.batch_sources import batches_of
-from lance_core.write.dataset import DatasetWriter, Mode
+from lance_core.write.dataset import Mode
 
 
-def write_fragments(
-    data: Any,
-    dataset_uri: str | PathLike[str] | OpenedDataset,
+def write_dataset(
+    data_obj: Any,
+    uri: str | PathLike[str] | LanceDataset,
     schema: pa.Schema | None = None,
+    mode: Mode = "create",
     *,
-    return_transaction: bool = False,
-    mode: Mode = "append",
     max_rows_per_file: int | None = 1024 * 1024,
     max_rows_per_group: int | None = 1024,
     max_bytes_per_file: int | None = 90 * 1024 * 1024 * 1024,
     max_page_bytes: int | None = None,
     progress: FragmentWriteProgress | None = None,
-    data_storage_version: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    data_storage_version: str | None = None,
+    enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
+    auto_cleanup_options: Mapping[str, int] | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
     transaction_id: str | None = None,
+    initial_bases: Sequence[DatasetBasePath] | None = None,
+    target_bases: Sequence[str] | None = None,
+    target_all_bases: bool | None = None,
+    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     blob_pack_file_size_threshold: int | None = None,
-    target_bases: Sequence[str] | None = None,
-    target_all_bases: bool | None = None,
-    initial_bases: Sequence[DatasetBasePath] | None = None,
-    base_store_params: Mapping[str, Mapping[str, str]] | None = None,
     sync: bool = True,
-) -> list[FragmentMetadata] | Transaction:
-    """Write data files without a commit. `LanceDataset.commit` makes a version of them.
+) -> LanceDataset:
+    """Write data as a new dataset, or as a new version of a dataset.
+
+    Memory is bounded whatever the size of the data. The new version becomes visible with the commit at the
+    end. If a write fails or is killed, the dataset stays as it was.
 
     Args:
-        data, dataset_uri, schema: As for `write_dataset`.
-        return_transaction: Return a transaction that can be committed as it is, instead of the fragments.
-        mode: The later commit. With "append" the fragments have the columns of the dataset, if there is one.
-        transaction_id: UUID of the transaction that is returned.
-        max_rows_per_file, max_rows_per_group, max_bytes_per_file, max_page_bytes, progress: As for
-            `write_dataset`.
-        data_storage_version, storage_options, enable_stable_row_ids, sync: As for `write_dataset`.
-        external_blob_mode, allow_external_blob_outside_bases, blob_pack_file_size_threshold: As for
-            `write_dataset`.
-        target_bases, target_all_bases, base_store_params: As for `write_dataset`.
-        initial_bases: As for `write_dataset`. Only the returned transaction has them with their ids.
+        data_obj: An Arrow table, batch, reader, dataset or scanner, a dataset or scanner of this package, a
+            pandas or polars frame, columns as a dict, rows as a list of dicts, any object with
+            `__arrow_c_stream__`, or an iterable of record batches together with `schema`.
+        uri: Path or URL of the dataset, or an opened dataset. Then the opened version is what the new version
+            is made on.
+        schema: Schema that frames, dicts and iterables are converted to.
+        mode: "create" (there must be no dataset), "append" or "overwrite". The last two create a dataset if
+            there is none.
+        max_rows_per_file: Rows after which a new file, and fragment, begins.
+        max_rows_per_group: Rows per batch of 0.1 files. Later file versions have no such batches.
+        max_bytes_per_file: Approximate size at which a new file begins, in bytes.
+        max_page_bytes: Approximate size at which a page of one column ends, in bytes.
+        progress: Called when fragments begin and end.
+        storage_options: Settings of the storage that the URI names, and of base paths, as for `dataset`.
+        data_storage_version: "0.1" ("legacy"), "2.0", "2.1" or "2.2" ("stable"). None means the version of
+            the dataset, and "stable" for a new one. Appending with another version is an error.
+        enable_v2_manifest_paths: Name the manifests of a new dataset so that the newest is listed first.
+        enable_stable_row_ids: Let the rows of a new dataset keep their row ids when they move.
+        auto_cleanup_options: `interval` (versions) and `older_than_seconds`. They become settings of a new
+            dataset, and commits clean up by them.
+        commit_message, transaction_properties: Texts that are stored in the transaction.
+        transaction_id: UUID of the transaction.
+        initial_bases: Base paths of a new dataset. They get the ids 1, 2, and so on, if they have none.
+        target_bases: Names or paths of the base paths that data files are written to, one after the other.
+            The URI of the dataset means the dataset itself, which is also the default.
+        target_all_bases: True: write data files to the dataset itself and to all its base paths, one after
+            the other. False: to all base paths.
+        base_store_params: Settings of the storages of base paths by their path, as for `dataset`. An opened
+            dataset keeps the settings that it was opened with.
+        external_blob_mode: "reference" leaves blobs that are given by a URI where they are. "ingest" reads
+            them one after the other and stores them in the dataset; `storage_options` apply to their storage,
+            too.
+        allow_external_blob_outside_bases: Allow "reference" for files anywhere. Otherwise it is refused for
+            files that are in none of the dataset's base paths.
+        blob_pack_file_size_threshold: Largest size of a side file that blobs share, in bytes. It overrides
+            the fields' own setting.
+        sync: On local disks make everything durable before returning. The reference does not.
+
+    Returns:
+        The dataset at the new version.
 
     Raises:
-        LanceError: The errors of `write_dataset`; no files are left.
+        DatasetExistsError: `mode` is "create" and there is a dataset.
+        InvalidInputError: An argument is out of range, columns do not fit the dataset, or the dataset has no
+            such base path.
+        UnsupportedFeatureError: A type or file version cannot be written.
+        CommitConflictError: Another commit is in conflict with this one.
+        CommitUnknownError: The storage did not tell whether the version was made.
+        StorageError: The storage failed; nothing was written.
     """
-    destination = write_destination(dataset_uri, storage_options, base_store_params)
-    options = write_options(
-        destination,
+    snapshot = write_version(
+        data_obj,
+        uri,
+        schema,
+        mode,
         max_rows_per_file=max_rows_per_file,
         max_rows_per_group=max_rows_per_group,
         max_bytes_per_file=max_bytes_per_file,
         max_page_bytes=max_page_bytes,
         progress=progress,
         storage_options=storage_options,
+        base_store_params=base_store_params,
         data_storage_version=data_storage_version,
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
         enable_stable_row_ids=enable_stable_row_ids,
+        auto_cleanup_options=auto_cleanup_options,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties,
         transaction_id=transaction_id,
         initial_bases=initial_bases,
         target_bases=target_bases,
@@ -83,30 +126,6 @@ def write_fragments(
         blob_pack_file_size_threshold=blob_pack_file_size_threshold,
         sync=sync,
     )
-    given, batches = batches_of(data, schema)
-    writer = DatasetWriter(
-        destination.storage,
-        given,
-        mode,
-        options,
-        base=destination.base,
-        open_base=destination.open_base,
-    )
-    try:
-        for batch in batches:
-            writer.write(batch)
-        message = writer.transaction()
-    except BaseException:
-        writer.abort()
-        raise
-    is_append = message.WhichOneof("operation") == "append"
-    written = message.append.fragments if is_append else message.overwrite.fragments
-    fragments = [FragmentMetadata.from_message(fragment) for fragment in written]
-    if not return_transaction:
-        return fragments
-    operation: LanceOperation.BaseOperation = LanceOperation.Append(fragments)
-    if not is_append:
-        new_schema = LanceSchema(Schema(message.overwrite.schema, message.overwrite.schema_metadata))
-        new_bases = [DatasetBasePath.from_message(each) for each in message.overwrite.initial_bases]
-        operation = LanceOperation.Overwrite(new_schema, fragments, new_bases or None)
-    return Transaction(message.read_version, operation, message.uuid)
+    if isinstance(uri, LanceDataset):
+        return uri.at(snapshot)
+    return LanceDataset(fspath(uri), storage_options=storage_options, snapshot=snapshot)

@@ -6,7 +6,9 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
+
+import pyarrow as pa
 
 from lance_core.api.opened import OpenedDataset
 from lance_core.api.progress import FragmentWriteProgress, observer_of
@@ -16,9 +18,36 @@ from lance_core.file.writer_options import WriteOptions
 from lance_core.storage import ReadableFile, Storage, storage_for
 from lance_core.table.bases import BaseOpener, DatasetBasePath, base_opener
 from lance_core.table.snapshot import Snapshot
+from lance_core.write.dataset import Mode, write_data
 from lance_core.write.dataset_options import DatasetWriteOptions, file_version
 from lance_core.write.fragments import FileLimits
 from lance_core.write.targets import TargetBases
+
+
+class WriteArguments(TypedDict, total=False):
+    """Arguments of `write_dataset` that say how data is written. What is left out has the default."""
+
+    max_rows_per_file: int | None
+    max_rows_per_group: int | None
+    max_bytes_per_file: int | None
+    max_page_bytes: int | None
+    progress: FragmentWriteProgress | None
+    storage_options: Mapping[str, str] | None
+    data_storage_version: str | None
+    enable_v2_manifest_paths: bool
+    enable_stable_row_ids: bool
+    auto_cleanup_options: Mapping[str, int] | None
+    commit_message: str | None
+    transaction_properties: Mapping[str, str] | None
+    transaction_id: str | None
+    initial_bases: Sequence[DatasetBasePath] | None
+    target_bases: Sequence[str] | None
+    target_all_bases: bool | None
+    base_store_params: Mapping[str, Mapping[str, str]] | None
+    external_blob_mode: str
+    allow_external_blob_outside_bases: bool
+    blob_pack_file_size_threshold: int | None
+    sync: bool
 
 
 class Destination(NamedTuple):
@@ -47,93 +76,83 @@ def write_destination(
     return Destination(dataset.uri, base.storage, base, base.open_base)
 
 
-def write_options(
-    destination: Destination,
-    *,
-    max_rows_per_file: int | None,
-    max_rows_per_group: int | None,
-    max_bytes_per_file: int | None,
-    max_page_bytes: int | None,
-    progress: FragmentWriteProgress | None,
-    storage_options: Mapping[str, str] | None,
-    data_storage_version: str | None,
-    enable_stable_row_ids: bool,
-    transaction_id: str | None,
-    initial_bases: Sequence[DatasetBasePath] | None,
-    target_bases: Sequence[str] | None,
-    target_all_bases: bool | None,
-    external_blob_mode: str,
-    allow_external_blob_outside_bases: bool,
-    blob_pack_file_size_threshold: int | None,
-    sync: bool,
-    enable_v2_manifest_paths: bool = True,
-    auto_cleanup_options: Mapping[str, int] | None = None,
-    commit_message: str | None = None,
-    transaction_properties: Mapping[str, str] | None = None,
-) -> DatasetWriteOptions:
-    """Return the arguments of `write_dataset`, checked, as the options of a writer.
+def write_options(destination: Destination, **arguments: Unpack[WriteArguments]) -> DatasetWriteOptions:
+    """Return the arguments of a write, checked, as the options of a writer.
 
     Raises:
         TypeError: A number is no integer.
         InvalidInputError: An argument is out of range, or arguments contradict each other.
         UnsupportedFeatureError: The file version is not supported.
     """
+    targets = TargetBases(
+        tuple(arguments.get("target_bases") or ()), arguments.get("target_all_bases"), destination.uri
+    )
     return DatasetWriteOptions(
-        file_version=file_version(data_storage_version),
-        enable_stable_row_ids=enable_stable_row_ids,
-        limits=_file_limits(max_rows_per_file, max_bytes_per_file),
-        files=_data_file_options(
-            max_page_bytes,
-            max_rows_per_group,
-            external_blob_mode,
-            allow_external_blob_outside_bases,
-            blob_pack_file_size_threshold,
-            storage_options,
-        ),
-        progress=observer_of(progress),
-        commit_message=commit_message,
-        transaction_properties=transaction_properties or {},
-        transaction_id=transaction_id,
-        config=_cleanup_settings(auto_cleanup_options),
-        initial_bases=initial_bases or (),
-        targets=TargetBases(tuple(target_bases or ()), target_all_bases, destination.uri),
-        enable_v2_manifest_paths=enable_v2_manifest_paths,
-        sync=sync,
+        file_version=file_version(arguments.get("data_storage_version")),
+        enable_stable_row_ids=arguments.get("enable_stable_row_ids", False),
+        limits=_file_limits(arguments),
+        files=_data_file_options(arguments),
+        progress=observer_of(arguments.get("progress")),
+        commit_message=arguments.get("commit_message"),
+        transaction_properties=arguments.get("transaction_properties") or {},
+        transaction_id=arguments.get("transaction_id"),
+        config=_cleanup_settings(arguments.get("auto_cleanup_options")),
+        initial_bases=arguments.get("initial_bases") or (),
+        targets=targets,
+        enable_v2_manifest_paths=arguments.get("enable_v2_manifest_paths", True),
+        sync=arguments.get("sync", True),
     )
 
 
-def _file_limits(max_rows: int | None, max_bytes: int | None) -> FileLimits:
+def write_version(
+    data: Any,
+    uri: str | PathLike[str] | OpenedDataset,
+    schema: pa.Schema | None,
+    mode: Mode,
+    **arguments: Unpack[WriteArguments],
+) -> Snapshot:
+    """Write data as a new version, and return it; see `write_dataset`."""
+    destination = write_destination(uri, arguments.get("storage_options"), arguments.get("base_store_params"))
+    options = write_options(destination, **arguments)
+    return write_data(
+        destination.storage,
+        data,
+        schema,
+        mode,
+        options,
+        base=destination.base,
+        open_base=destination.open_base,
+    )
+
+
+def _file_limits(arguments: WriteArguments) -> FileLimits:
     limits = FileLimits()
     return FileLimits(
-        _integer("max_rows_per_file", max_rows, limits.max_rows),
-        _integer("max_bytes_per_file", max_bytes, limits.max_bytes),
+        _integer("max_rows_per_file", arguments.get("max_rows_per_file"), limits.max_rows),
+        _integer("max_bytes_per_file", arguments.get("max_bytes_per_file"), limits.max_bytes),
     )
 
 
-def _data_file_options(
-    max_page_bytes: int | None,
-    max_rows_per_group: int | None,
-    external_blob_mode: str,
-    allow_external_blob_outside_bases: bool,
-    blob_pack_file_size_threshold: int | None,
-    storage_options: Mapping[str, str] | None,
-) -> WriteOptions:
+def _data_file_options(arguments: WriteArguments) -> WriteOptions:
     options = WriteOptions()
-    page_bytes = _integer("max_page_bytes", max_page_bytes, options.page_bytes)
-    batch_rows = _integer("max_rows_per_group", max_rows_per_group, options.batch_rows)
+    page_bytes = _integer("max_page_bytes", arguments.get("max_page_bytes"), options.page_bytes)
+    batch_rows = _integer("max_rows_per_group", arguments.get("max_rows_per_group"), options.batch_rows)
+    pack_bytes = arguments.get("blob_pack_file_size_threshold")
     for name, value, least in (
         ("max_page_bytes", page_bytes, 1),
         ("max_rows_per_group", batch_rows, 1),
-        ("blob_pack_file_size_threshold", blob_pack_file_size_threshold, 0),
+        ("blob_pack_file_size_threshold", pack_bytes, 0),
     ):
         if value is not None and value < least:
             raise InvalidInputError(name, expected=f"{least} or more", found=value)
+    outside = arguments.get("allow_external_blob_outside_bases", False)
+    mode = arguments.get("external_blob_mode", "reference")
     return WriteOptions(
         page_bytes=page_bytes,
         batch_rows=batch_rows,
-        external_blobs=ExternalBlobs(anywhere=allow_external_blob_outside_bases, in_bases=True),
-        open_uri=_open_uri(external_blob_mode, allow_external_blob_outside_bases, storage_options),
-        blob_pack_bytes=blob_pack_file_size_threshold,
+        external_blobs=ExternalBlobs(anywhere=outside, in_bases=True),
+        open_uri=_open_uri(mode, outside, arguments.get("storage_options")),
+        blob_pack_bytes=pack_bytes,
     )
 
 

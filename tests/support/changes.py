@@ -11,7 +11,7 @@ import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.api.fragment_metadata import DataFile
 from lance_core.api.operations import LanceOperation
-from lance_core.api.write import write_fragments
+from lance_core.api.write_files import write_fragments
 from lance_core.changes import compaction
 from lance_core.changes.columns.replaced_columns import ReplacedColumnsWriter
 from lance_core.changes.compaction.options import CompactionOptions
