@@ -12,7 +12,7 @@ import lance_core
 from flight_server.logs import configure_logging, log_event, without_secrets
 from flight_server.server import FlightServer
 from flight_server.service import Service
-from flight_server.settings import WELL_KNOWN_TICKET_KEY, Settings
+from flight_server.settings import WELL_KNOWN_KEY, Settings
 from lance_core.errors import LanceError
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -36,6 +36,8 @@ def run_server(settings: Settings) -> None:
     # UNIMPLEMENTED.
     sys.tracebacklimit = 0
     configure_logging(settings.log_level)
+    for warning in Settings.unknown_variables():
+        log_event(logging.WARNING, "unknown_variable", {"message": warning})
     service = Service(settings)
     server = FlightServer(service)
     log_event(logging.INFO, "start", _started(settings, server))
@@ -49,7 +51,7 @@ def run_server(settings: Settings) -> None:
 
 def _started(settings: Settings, server: FlightServer) -> dict[str, object]:
     """Return what the log tells of a server that starts: no key, no credentials."""
-    own_key = settings.ticket_key != WELL_KNOWN_TICKET_KEY
+    is_own_key = settings.signing_key != WELL_KNOWN_KEY
     return {
         "version": lance_core.__version__,
         "root": without_secrets(settings.root),
@@ -59,7 +61,7 @@ def _started(settings: Settings, server: FlightServer) -> dict[str, object]:
         "max_puts": settings.max_puts,
         "verify_checksums": settings.verify_checksums,
         "cache_dir": settings.cache_dir or "none",
-        "ticket_key": "own" if own_key else "well-known",
+        "signing_key": "own" if is_own_key else "well-known",
         "auth": "none",
     }
 

@@ -47,7 +47,7 @@ class Service:
         self._catalog = _catalog_of(settings, settings.memory_limit // 4, self._session)
         self._targets = Targets(self._catalog)
         self.datasets = Datasets(self._catalog, settings.root)
-        tickets = Tickets(settings.ticket_key, settings.ticket_lifetime)
+        tickets = Tickets(settings.signing_key, settings.ticket_lifetime)
         self.reads = Reads(self._catalog, tickets, settings.max_batch_bytes)
         self.changes = Changes(self._catalog, self._targets)
         self.staged = StagedWrites(self._catalog, self._targets, settings.stage_expiry)

@@ -1,176 +1,64 @@
 """Every setting of the server, resolved once into one frozen object.
 
-Order: argument, then environment variable (`LANCE_FLIGHT_` and the upper-case field name), then the default
-here. Nothing else in the package reads the environment.
+Order: option of the command line, then environment variable (`LANCE_FLIGHT_` and the upper-case name of the
+field), then the settings file, then the default here.
 """
 
-import json
 import os
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
+from flight_server.configuration.sources import Given, Known, given_settings, unknown_variables
+from flight_server.configuration.values import (
+    parse_bytes,
+    parse_cache_directory,
+    parse_count,
+    parse_directories,
+    parse_key,
+    parse_locations,
+    parse_log_level,
+    parse_port,
+    parse_seconds,
+    parse_stage_expiry,
+    parse_storage_options,
+    parse_switch,
+)
 from lance_core.api.serving import is_object_store
 from lance_core.errors import InvalidInputError
-
-ENVIRONMENT_PREFIX = "LANCE_FLIGHT_"
 
 # Without a configured key tickets are signed with this one, so that every server of the same root redeems
 # them, after a restart too. This key detects damaged tickets, but anybody can forge tickets with it. Set a
 # key to prevent that.
-WELL_KNOWN_TICKET_KEY = b"lance-flight: integrity only, not a secret"
-MINIMUM_TICKET_KEY_BYTES = 16
-MAXIMUM_STAGE_SECONDS = 3 * 24 * 3600
+WELL_KNOWN_KEY = b"lance-flight: integrity only, not a secret"
 
-_FILES = {"ticket_key": "ticket key", "storage_options": "storage options"}
-"""Settings that a file may hold, which the setting `..._file` names, and what they are called."""
+CLIENT_VARIABLES: frozenset[str] = frozenset()
+"""Environment variables of the clients, which a server does not look at."""
 
-_SIZE = re.compile(r"(\d+)\s*([KMGT]i?)?B?", re.IGNORECASE)
-_SIZE_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_SIZE_FACTOR |= {"ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30, "ti": 1 << 40}
-_LOCATION_SCHEMES = ("grpc://", "grpc+tcp://", "grpc+tls://", "grpc+unix://")
-
-
-def parse_bytes(text: str) -> int:
-    """Return a size in bytes, 1 or more. The number may have a unit: `256MiB` (binary) or `2GB` (decimal).
-
-    Raises InvalidInputError naming the text.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    size = int(match[1]) * _SIZE_FACTOR[(match[2] or "").lower()] if match else 0
-    if size < 1:
-        raise InvalidInputError(f"not a size in bytes: {text!r} (examples: 1048576, 256MiB, 2GB)")
-    return size
+_TOML_TYPES: Mapping[type, tuple[type, ...]] = {
+    str: (str,),
+    bool: (bool,),
+    int: (int, str),
+    float: (int, float),
+    tuple: (list, str),
+    type(None): (str,),
+}
+"""The types that the settings file may use, by the type of the default."""
 
 
-def _parse_count(text: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text) or int(text) < 1:
-        raise InvalidInputError(f"not a positive count: {text!r}")
-    return int(text)
-
-
-def _parse_port(text: str) -> int:
-    if not re.fullmatch(r"\d{1,5}", text) or int(text) > 65535:
-        raise InvalidInputError(f"not a TCP port: {text!r} (0 takes any free one)")
-    return int(text)
-
-
-def _parse_seconds(text: str) -> float:
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", text):
-        raise InvalidInputError(f"not a number of seconds: {text!r}")
-    return float(text)
-
-
-def _parse_stage_expiry(text: str) -> float:
-    seconds = _parse_seconds(text)
-    if not 0 < seconds <= MAXIMUM_STAGE_SECONDS:
-        raise InvalidInputError(f"not more than 0 and at most {MAXIMUM_STAGE_SECONDS} seconds: {text!r}")
-    return seconds
-
-
-def _parse_switch(text: str) -> bool:
-    if text.lower() not in ("true", "false", "1", "0"):
-        raise InvalidInputError(f"not a switch: {text!r} (true, false)")
-    return text.lower() in ("true", "1")
-
-
-def _parse_log_level(text: str) -> str:
-    level = text.upper()
-    if level not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise InvalidInputError(f"not a log level: {text!r} (debug, info, warning, error)")
-    return level
-
-
-def _parse_locations(text: str) -> tuple[str, ...]:
-    locations = tuple(part.strip() for part in text.split(",") if part.strip())
-    for location in locations:
-        if not location.startswith(_LOCATION_SCHEMES):
-            raise InvalidInputError(f"not a Flight location: {location!r} (example: grpc://host:8815)")
-    return locations
-
-
-def _parse_directories(text: str) -> tuple[str, ...]:
-    directories = tuple(part for part in text.split(os.pathsep) if part)
-    for directory in directories:
-        if not os.path.isdir(directory):
-            raise InvalidInputError(f"not a directory: {directory!r}")
-    return tuple(map(os.path.realpath, directories))
-
-
-def _parse_cache_directory(text: str) -> str:
-    path = os.path.realpath(text)
-    try:
-        os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        raise InvalidInputError(f"not a directory for caches: {text!r} ({error.strerror})") from None
-    return path
-
-
-def _parse_key(text: str) -> bytes:
-    key = text.encode()
-    if len(key) < MINIMUM_TICKET_KEY_BYTES:
-        raise InvalidInputError(
-            f"the ticket key has {len(key)} bytes; it needs {MINIMUM_TICKET_KEY_BYTES} or more"
-        )
-    return key
-
-
-def _parse_storage_options(text: str) -> tuple[tuple[str, str], ...]:
-    try:
-        options = json.loads(text)
-    except ValueError:
-        options = None
-    if not isinstance(options, dict) or not all(isinstance(value, str) for value in options.values()):
-        raise InvalidInputError("not a JSON object of texts")  # and nothing of it, since it has secrets
-    return tuple(options.items())
-
-
-@dataclass(frozen=True)
-class Given:
-    """The given value of one setting."""
-
-    text: str = field(repr=False)
-    """May be a secret."""
-    origin: str
-    """Origin of the value: `--port`, `LANCE_FLIGHT_PORT`, `/run/secrets/key (--ticket-key-file)`."""
-
-
-def given_settings(
-    arguments: Mapping[str, str | None] | None = None, environment: Mapping[str, str] | None = None
-) -> dict[str, Given]:
-    """Return the settings that are not left to their defaults, by name; texts are not looked at yet.
-
-    Args:
-        arguments: texts of the command line by the names of `Settings`, None where one is not given; besides,
-            `ticket_key_file` and `storage_options_file`, which come before what they stand for.
-        environment: that of the process if None.
-
-    Raises InvalidInputError for names that are no settings, and files that cannot be read.
-    """
-    texts = {name: text for name, text in (arguments or {}).items() if text is not None}
-    environment = os.environ if environment is None else environment
-    found: dict[str, Given] = {}
-    for name in [each.name for each in fields(Settings) if "parse" in each.metadata]:
-        for told in (f"{name}_file", name) if name in _FILES else (name,):
-            variable = ENVIRONMENT_PREFIX + told.upper()
-            if told in texts:
-                given = Given(texts.pop(told), "--" + told.replace("_", "-"))
-            elif variable in environment:
-                given = Given(environment[variable], variable)
-            else:
-                continue
-            if told != name:
-                given = Given(_read_file(given.text, _FILES[name]), f"{given.text} ({given.origin})")
-            found.setdefault(name, given)
-    if texts:
-        raise InvalidInputError(f"unknown settings: {', '.join(sorted(texts))}")
-    return found
-
-
-def _setting(default: Any, parse: Callable[[str], Any], *, secret: bool = False) -> Any:
-    return field(default=default, repr=not secret, metadata={"parse": parse})
+def _setting(
+    default: Any,
+    parse: Callable[[str], Any],
+    *,
+    separator: str = "",
+    is_path: bool = False,
+    secret: str | None = None,
+    toml_types: tuple[type, ...] | None = None,
+) -> Any:
+    """Return a field of `Settings`. `secret` tells what a file holds that the setting `..._file` names."""
+    facts = {"separator": separator, "is_path": is_path, "file_holds": secret}
+    facts["toml_types"] = toml_types or _TOML_TYPES[type(default)]
+    return field(default=default, repr=secret is None, metadata={"parse": parse, "facts": facts})
 
 
 @dataclass(frozen=True)
@@ -180,55 +68,57 @@ class Settings:
     root: str
     """The served directory, resolved: absolute and without symbolic links. Or the URL of an object store."""
     host: str = _setting("127.0.0.1", str)
-    port: int = _setting(8815, _parse_port)
+    port: int = _setting(8815, parse_port)
     """0 takes any free port."""
-    advertise: tuple[str, ...] = _setting((), _parse_locations)
+    advertise: tuple[str, ...] = _setting((), parse_locations, separator=",")
     """Locations written into endpoints, comma separated in the environment; empty: the address the server
     is bound to.
     """
     memory_limit: int = _setting(512 << 20, parse_bytes)
     """Bytes that all streams together may use for read-ahead and caches."""
-    max_streams: int = _setting(256, _parse_count)
+    max_streams: int = _setting(256, parse_count)
     """Streams that may run at the same time; the next one is refused as retryable."""
-    max_puts: int = _setting(32, _parse_count)
+    max_puts: int = _setting(32, parse_count)
     """Uploads that may run at the same time; the next one is refused as retryable."""
     max_put_bytes: int = _setting(1 << 40, parse_bytes)
     """Decoded bytes that one upload may hold."""
-    max_put_seconds: float = _setting(24 * 3600.0, _parse_seconds)
+    max_put_seconds: float = _setting(24 * 3600.0, parse_seconds)
     """Seconds that one upload may take."""
     max_batch_bytes: int = _setting(256 << 20, parse_bytes)
     """Decoded bytes of one uploaded batch."""
-    allow_unfinished_append: bool = _setting(False, _parse_switch)
+    allow_unfinished_append: bool = _setting(False, parse_switch)
     """Commit appends of clients that cannot send the finish message."""
-    verify_checksums: bool = _setting(False, _parse_switch)
+    verify_checksums: bool = _setting(False, parse_switch)
     """Hold the pages that scans read against their checksums, in files that have them."""
-    stage_expiry: float = _setting(24 * 3600.0, _parse_stage_expiry)
+    stage_expiry: float = _setting(24 * 3600.0, parse_stage_expiry)
     """Seconds after which what was staged and not committed is removed. Cleanups spare files of no version
     for 7 days, at least twice as long.
     """
-    ticket_key: bytes = _setting(WELL_KNOWN_TICKET_KEY, _parse_key, secret=True)
-    """Signs tickets; see `WELL_KNOWN_TICKET_KEY`. The setting `ticket_key_file` names a file that holds it.
+    signing_key: bytes = _setting(WELL_KNOWN_KEY, parse_key, secret="signing key", toml_types=(str,))
+    """Signs tickets; see `WELL_KNOWN_KEY`. The setting `signing_key_file` names a file that holds it.
     """
-    ticket_lifetime: float = _setting(24 * 3600.0, _parse_seconds)
+    ticket_lifetime: float = _setting(24 * 3600.0, parse_seconds)
     """Seconds after which a ticket is refused."""
-    allow_base: tuple[str, ...] = _setting((), _parse_directories)
+    allow_base: tuple[str, ...] = _setting((), parse_directories, separator=os.pathsep, is_path=True)
     """Directories outside the root whose files tables may name as base paths, resolved; separated as in PATH
     in the environment.
     """
-    cache_dir: str | None = _setting(None, _parse_cache_directory)
+    cache_dir: str | None = _setting(None, parse_cache_directory, is_path=True)
     """Directory for statistics of data files that filters found out, made if it is missing; servers may share
     it, and what is in it may be deleted at any time. None: they are kept in memory only.
     """
     cache_dir_limit: int = _setting(256 << 20, parse_bytes)
     """About how many bytes the cache directory may hold."""
-    storage_options: tuple[tuple[str, str], ...] = _setting((), _parse_storage_options, secret=True)
+    storage_options: tuple[tuple[str, str], ...] = _setting(
+        (), parse_storage_options, secret="storage options", toml_types=(dict,)
+    )
     """Credentials and settings of the store of the root, a JSON object; see `lance_core.dataset`. What they
     leave out is taken from the store's own environment variables. The setting `storage_options_file` names a
     file that holds them.
     """
-    drain_grace: float = _setting(30.0, _parse_seconds)
+    drain_grace: float = _setting(30.0, parse_seconds)
     """Seconds that running streams get to end after a stop signal."""
-    log_level: str = _setting("INFO", _parse_log_level)
+    log_level: str = _setting("INFO", parse_log_level)
 
     @classmethod
     def resolve(
@@ -237,27 +127,33 @@ class Settings:
         arguments: Mapping[str, str | None] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> "Settings":
-        """Return the settings from command-line texts (None: not given), the environment and the defaults.
+        """Return the settings from command-line texts (None: not given), environment, file and defaults.
 
-        Raises InvalidInputError naming the setting that cannot be used.
+        Raises InvalidInputError naming the setting that cannot be used, and where it comes from.
         """
-        given = given_settings(arguments, environment)
         values: dict[str, Any] = {}
-        for setting in fields(cls):
-            if setting.name not in given:
-                continue
+        for name, given in cls.given(arguments, environment).items():
             try:
-                values[setting.name] = setting.metadata["parse"](given[setting.name].text)
+                values[name] = _BY_NAME[name].metadata["parse"](given.text)
             except InvalidInputError as error:
-                raise InvalidInputError(f"setting {setting.name}: {error}") from None
+                raise InvalidInputError(f"setting {name} ({given.origin}): {error}") from None
         return cls(root=_resolve_root(root), **values)
 
+    @staticmethod
+    def given(
+        arguments: Mapping[str, str | None] | None = None, environment: Mapping[str, str] | None = None
+    ) -> dict[str, Given]:
+        """Return the settings that are not left to their defaults, by name; errors as in `given_settings`."""
+        return given_settings(_KNOWN, arguments, environment)
 
-def _read_file(path: str, kind: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"the {kind} file cannot be read: {type(error).__name__}") from error
+    @staticmethod
+    def unknown_variables(environment: Mapping[str, str] | None = None) -> Iterator[str]:
+        """Yield a sentence for each environment variable that looks like a setting and is none."""
+        return unknown_variables(_KNOWN, CLIENT_VARIABLES, environment)
+
+
+_BY_NAME: Mapping[str, Field[Any]] = {each.name: each for each in fields(Settings) if each.metadata}
+_KNOWN = {name: Known(name, **each.metadata["facts"]) for name, each in _BY_NAME.items()}
 
 
 def _resolve_root(root: str) -> str:

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import print_table
 from flight_server.cli.server_options import Arguments, resolve, with_settings
 from flight_server.cli.values import readable_bytes
-from flight_server.settings import Settings, given_settings, parse_bytes
+from flight_server.configuration.values import parse_bytes
+from flight_server.settings import Settings
 
 _SECRET = "(secret)"
 _DEFAULT = "default"
@@ -29,6 +31,8 @@ def config(
     No server is started. Secrets are not shown.
     """
     settings = resolve("." if root is None else root, given)
+    for warning in Settings.unknown_variables():
+        stderr.print(f"warning: {warning}", markup=False)
     described = list(_described(settings, given))
     if as_json:
         print(json.dumps({"root": None if root is None else settings.root, "settings": described}))
@@ -40,7 +44,7 @@ def config(
 
 def _described(settings: Settings, given: Arguments) -> Iterator[dict[str, Any]]:
     """Name, value and origin of each setting; of secrets no more than that there is one."""
-    told = given_settings(given)
+    told = Settings.given(given)
     for setting in fields(Settings):
         if setting.name == "root":
             continue

@@ -30,6 +30,7 @@ def _switch(flag: str, help_: str) -> Any:
 
 
 _OPTIONS: Mapping[str, Any] = {
+    "settings": _text("TOML file with settings; options and environment variables come before it."),
     "host": _text("Address to listen on."),
     "port": _text("Port; 0 takes any free one."),
     "advertise": _texts("Location to give to clients, such as grpc://host:8815"),
@@ -49,7 +50,14 @@ _OPTIONS: Mapping[str, Any] = {
         "--verify-checksums",
         "Hold the pages that scans read against their checksums, in files that have them.",
     ),
-    "ticket_key_file": _text("File with the key that signs tickets; the same on every server of the root."),
+    "signing_key_file": Annotated[
+        str | None,
+        typer.Option(
+            "--signing-key-file",
+            "--ticket-key-file",
+            help="File with the key that signs tickets; the same on every server of the root.",
+        ),
+    ],
     "ticket_lifetime": _text("Seconds until a ticket expires."),
     "allow_base": _texts("Directory outside ROOT that tables may have files in (base paths)"),
     "cache_dir": _text("Directory that keeps statistics of data files for the next server."),

@@ -15,7 +15,8 @@ from support.source_files import ROOT, imported_modules, modules
 # Rooms of flight_server, ground first; rooms of one line do not know each other. A room is a folder, or a
 # module beside the folders. The root is what the package offers, in its `__init__.py`.
 LAYERS = [
-    {"proto", "errors", "logs", "settings"},
+    {"configuration", "proto", "errors", "logs"},
+    {"settings"},
     {"limits", "requests"},
     {"catalog"},
     {"reading", "writing"},

@@ -40,7 +40,7 @@ def test_another_server_goes_on(folder: Path, serve: StartServer, tmp_path: Path
     """A server is killed in the middle of its streams; the other one redeems the tickets."""
     key = tmp_path / "key"
     key.write_text("0" * 64)
-    first, second = (serve(folder, "--ticket-key-file", str(key)) for _ in range(2))
+    first, second = (serve(folder, "--signing-key-file", str(key)) for _ in range(2))
     client = flight_client.connect(
         [first.uri, second.uri], parallel=parallel, max_read_bytes=4 << 20, attempts=4
     )
@@ -57,12 +57,12 @@ def test_the_same_server_is_back(folder: Path, serve: StartServer, tmp_path: Pat
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    server = serve(folder, "--ticket-key-file", str(key), "--port", port)
+    server = serve(folder, "--signing-key-file", str(key), "--port", port)
     dataset = flight_client.connect(server.uri, parallel=1, attempts=6).dataset("t")
     batches = dataset.to_batches()
     before = [next(batches) for _ in range(3)]
     server.kill()
-    serve(folder, "--ticket-key-file", str(key), "--port", port)
+    serve(folder, "--signing-key-file", str(key), "--port", port)
     assert rest_of(batches, before) == list(range(NUM_ROWS))
 
 

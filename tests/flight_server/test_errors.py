@@ -17,7 +17,7 @@ import lance_core.errors
 from flight_server.errors import FLIGHT_CLASSES, ErrorReport, flight_error, report_error
 from flight_server.limits.admission import DrainingError, OverloadedError
 from flight_server.requests.tickets import Ticket, encode_ticket
-from flight_server.settings import WELL_KNOWN_TICKET_KEY
+from flight_server.settings import WELL_KNOWN_KEY
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -266,7 +266,7 @@ def forged(**changes: Any) -> bytes:
         "expires": 2**40,
         "fragment_scans": (FragmentScan(0, 0, 1),),
     }
-    return encode_ticket(Ticket(**{**fields, **changes}), WELL_KNOWN_TICKET_KEY)
+    return encode_ticket(Ticket(**{**fields, **changes}), WELL_KNOWN_KEY)
 
 
 def test_forged_tickets_reach_nothing(server: RunningServer, root: Root) -> None:

@@ -61,7 +61,7 @@ def test_a_server_says_how_it_starts_and_stops(folder: Path, tmp_path: Path, ser
     key = tmp_path / "key"
     key.write_text(SECRET)
     cache = tmp_path / "cache"
-    options = ("--max-streams", "7", "--ticket-key-file", str(key), "--cache-dir", str(cache))
+    options = ("--max-streams", "7", "--signing-key-file", str(key), "--cache-dir", str(cache))
     server = serve(folder, *options)
     started = only(server, "start")
     assert started == {
@@ -75,7 +75,7 @@ def test_a_server_says_how_it_starts_and_stops(folder: Path, tmp_path: Path, ser
         "max_puts": "32",
         "verify_checksums": "false",
         "cache_dir": str(cache),
-        "ticket_key": "own",
+        "signing_key": "own",
         "auth": "none",
     }
     assert server.stop() == 0

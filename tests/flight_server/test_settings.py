@@ -10,7 +10,8 @@ import pytest
 
 import lance_core
 from flight_server.cli.server_options import _OPTIONS
-from flight_server.settings import WELL_KNOWN_TICKET_KEY, Settings, parse_bytes
+from flight_server.configuration.values import parse_bytes
+from flight_server.settings import WELL_KNOWN_KEY, Settings
 from lance_core.errors import InvalidInputError
 
 
@@ -42,7 +43,7 @@ def test_argument_before_environment_before_default(tmp_path: Path) -> None:
     settings = Settings.resolve(str(tmp_path), {"port": "2", "host": None}, environment)
     assert (settings.port, settings.host, settings.memory_limit) == (2, "::1", 3 << 20)
     assert settings.max_streams == Settings.resolve(str(tmp_path), environment={}).max_streams
-    assert settings.ticket_key == WELL_KNOWN_TICKET_KEY
+    assert settings.signing_key == WELL_KNOWN_KEY
 
 
 def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +63,7 @@ def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.Monk
         ("ticket_lifetime", "-1"),
         ("drain_grace", "soon"),
         ("log_level", "loud"),
-        ("ticket_key", "short"),
+        ("signing_key", "short"),
     ],
 )
 def test_bad_values_name_the_setting(tmp_path: Path, name: str, text: str) -> None:
@@ -94,23 +95,32 @@ def test_a_dataset_is_no_root(tmp_path: Path) -> None:
     assert Settings.resolve(str(tmp_path), environment={}).root == str(tmp_path)
 
 
-def test_the_ticket_key_stays_out_of_sight(tmp_path: Path) -> None:
+def test_the_signing_key_stays_out_of_sight(tmp_path: Path) -> None:
     """T46."""
     canary = "canary-7b1f0c-canary"
     key_file = tmp_path / "key"
     key_file.write_text(f"{canary}\n")
     for arguments, environment in (
-        ({"ticket_key_file": str(key_file)}, {}),
-        ({}, {"LANCE_FLIGHT_TICKET_KEY": canary}),
-        ({}, {"LANCE_FLIGHT_TICKET_KEY_FILE": str(key_file)}),
+        ({"signing_key_file": str(key_file)}, {}),
+        ({}, {"LANCE_FLIGHT_SIGNING_KEY": canary}),
+        ({}, {"LANCE_FLIGHT_SIGNING_KEY_FILE": str(key_file)}),
     ):
         settings = Settings.resolve(str(tmp_path), arguments, environment)
-        assert settings.ticket_key == canary.encode()
+        assert settings.signing_key == canary.encode()
         assert canary not in repr(settings)
-    short = {"LANCE_FLIGHT_TICKET_KEY": "canary-short"}
+    short = {"LANCE_FLIGHT_SIGNING_KEY": "canary-short"}
     with pytest.raises(InvalidInputError) as caught:
         Settings.resolve(str(tmp_path), {}, short)
     assert "canary" not in str(caught.value)
+
+
+def test_the_file_on_the_page_is_one(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "signing-key").write_text("k" * 32)
+    (text,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    settings = Settings.resolve(str(tmp_path), {"settings": written(tmp_path, text)}, {})
+    assert (settings.memory_limit, settings.signing_key) == (2 << 30, b"k" * 32)
 
 
 def test_every_setting_is_an_option_and_on_the_page() -> None:
@@ -128,3 +138,99 @@ def test_every_setting_is_an_option_and_on_the_page() -> None:
         told = setting.name if setting.repr else f"{setting.name}_file"
         assert told in _OPTIONS, f"{told} has no option in flight_server/cli/server_options.py"
         assert told.replace("_", "-") in on_the_page, f"{told} is not on docs/operations.md"
+
+
+FILE = """
+host = "0.0.0.0"
+max-streams = 7
+memory_limit = "3MiB"
+max_put_seconds = 1.5
+verify_checksums = true
+advertise = ["grpc://a:1", "grpc://b:2"]
+allow_base = ["bases"]
+signing_key_file = "key"
+
+[storage_options]
+aws_region = "eu-1"
+"""
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "server.toml").write_text(text)
+    return str(folder / "server.toml")
+
+
+def test_a_file_after_options_and_variables(tmp_path: Path) -> None:
+    """Paths in the file are relative to the file."""
+    (tmp_path / "bases").mkdir()
+    (tmp_path / "key").write_text("a key of enough bytes")
+    path = written(tmp_path, FILE)
+    environment = {"LANCE_FLIGHT_SETTINGS": path, "LANCE_FLIGHT_MAX_STREAMS": "8"}
+    for arguments, variables in (({"settings": path}, {}), ({"host": "::1"}, environment)):
+        settings = Settings.resolve(str(tmp_path), arguments, variables)
+        assert settings.host == ("::1" if variables else "0.0.0.0")
+        assert settings.max_streams == (8 if variables else 7)
+        assert settings.memory_limit == 3 << 20
+        assert settings.max_put_seconds == 1.5
+        assert settings.verify_checksums
+        assert settings.advertise == ("grpc://a:1", "grpc://b:2")
+        assert settings.allow_base == (str(tmp_path.resolve() / "bases"),)
+        assert settings.signing_key == b"a key of enough bytes"
+        assert settings.storage_options == (("aws_region", "eu-1"),)
+    given = Settings.given({"settings": path}, {})
+    assert given["max_streams"].origin == f"max-streams in {path}"
+    assert given["signing_key"].origin == f"{tmp_path / 'key'} (signing_key_file in {path})"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max_stream = 1", "unknown setting max_stream; did you mean max_streams?"),
+        ("[grant]\nsubject = 'x'", "unknown setting grant"),
+        ("port = '8815'\nport = 2", "no TOML"),
+        ("max-puts = 1\nmax_puts = 1", "max_puts is given twice"),
+        ("port = true", "port: expected an integer or a text"),
+        ("host = 1", "host: expected a text"),
+        ("verify_checksums = 'true'", "verify_checksums: expected true or false"),
+        ("advertise = [1]", "advertise: expected a list of texts"),
+        ("storage_options = 'secret'", "storage_options: expected a table"),
+        ("storage_options = {a = 1}", "storage_options"),
+        ("max_put_bytes = 2026-01-01", "max_put_bytes: expected"),
+        ("port = 70000", r"setting port \(port in .*server.toml\): not a TCP port: '70000'"),
+        ("signing_key_file = 'nowhere'", "nowhere cannot be read: No such file"),
+    ],
+)
+def test_a_bad_file_names_the_key(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Settings.resolve(str(tmp_path), {"settings": written(tmp_path, text)}, {})
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"missing\.toml cannot be read: No such file"):
+        Settings.resolve(str(tmp_path), {"settings": str(tmp_path / "missing.toml")}, {})
+
+
+def test_names_of_earlier_releases(tmp_path: Path) -> None:
+    for arguments, environment in (
+        ({"ticket_key": "k" * 20}, {}),
+        ({}, {"LANCE_FLIGHT_TICKET_KEY": "k" * 20}),
+        ({"settings": written(tmp_path, f"ticket_key = '{'k' * 20}'")}, {}),
+    ):
+        assert Settings.resolve(str(tmp_path), arguments, environment).signing_key == b"k" * 20
+
+
+def test_misspelled_variables_are_found() -> None:
+    environment = dict.fromkeys(
+        [
+            "LANCE_FLIGHT_MAX_STREAM",
+            "LANCE_FLIGHT_XYZZY",
+            "LANCE_FLIGHT_PORT",
+            "LANCE_FLIGHT_TICKET_KEY",
+            "PATH",
+        ]
+    )
+    assert list(Settings.unknown_variables(environment)) == [
+        "the environment variable LANCE_FLIGHT_MAX_STREAM is no setting; "
+        "did you mean LANCE_FLIGHT_MAX_STREAMS?",
+        "the environment variable LANCE_FLIGHT_XYZZY is no setting",
+    ]

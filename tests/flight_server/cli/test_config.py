@@ -49,6 +49,18 @@ def test_options_come_before_the_environment(monkeypatch: pytest.MonkeyPatch, tm
     assert described["host"]["from"] == "default"
 
 
+def test_a_settings_file_and_a_misspelled_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "server.toml"
+    path.write_text("max_puts = 3\nport = 1\n")
+    monkeypatch.setenv("LANCE_FLIGHT_MAX_PUTTS", "4")
+    done = run_verb("config", "--settings", path, "--port", "2", "--json")
+    described = {each["name"]: each for each in json.loads(done.stdout)["settings"]}
+    assert described["max_puts"] == {"name": "max_puts", "value": 3, "from": f"max_puts in {path}"}
+    assert described["port"]["from"] == "--port"
+    warning = "LANCE_FLIGHT_MAX_PUTTS is no setting; did you mean LANCE_FLIGHT_MAX_PUTS?"
+    assert warning in " ".join(done.stderr.split())
+
+
 def test_a_table_for_people(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LANCE_FLIGHT_MAX_PUTS", "3")
     lines = run_verb("config", tmp_path, "--memory-limit", "1GiB").stdout.splitlines()
@@ -66,12 +78,12 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     canary = "canary-0c5d21-canary"
     key_file = tmp_path / "key"
     key_file.write_text(canary)
-    monkeypatch.setenv("LANCE_FLIGHT_TICKET_KEY", f"{canary}-of-less-weight")
+    monkeypatch.setenv("LANCE_FLIGHT_SIGNING_KEY", f"{canary}-of-less-weight")
     monkeypatch.setenv("LANCE_FLIGHT_STORAGE_OPTIONS", json.dumps({"aws_secret_access_key": canary}))
-    described = settings("--ticket-key-file", key_file)
-    assert described["ticket_key"] == {"value": "(secret)", "from": f"{key_file} (--ticket-key-file)"}
+    described = settings("--signing-key-file", key_file)
+    assert described["signing_key"] == {"value": "(secret)", "from": f"{key_file} (--signing-key-file)"}
     assert described["storage_options"] == {"value": "(secret)", "from": "LANCE_FLIGHT_STORAGE_OPTIONS"}
-    for arguments in ([], ["--json"], ["--ticket-key-file", key_file]):
+    for arguments in ([], ["--json"], ["--signing-key-file", key_file]):
         done = run_verb("config", *arguments)
         assert canary not in done.stdout + done.stderr
     options_file = tmp_path / "options"

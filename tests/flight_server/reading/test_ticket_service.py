@@ -27,7 +27,7 @@ from flight_server.proto.flight_pb2 import (
 )
 from flight_server.requests.commands import COMMAND_TYPE_URL
 from flight_server.requests.tickets import decode_ticket, encode_ticket
-from flight_server.settings import WELL_KNOWN_TICKET_KEY
+from flight_server.settings import WELL_KNOWN_KEY
 from support.comparison import assert_tables_equal
 from support.raw_flight import Outcome, action, call, path_descriptor, ticket
 from support.served import Root, StartServer
@@ -183,8 +183,8 @@ def test_renewed_tickets_give_the_same_rows_for_longer(root: Root, serve: StartS
         assert later.locations == first.locations
         assert later.ticket != first.ticket
         assert_tables_equal(rows, client.do_get(later.ticket).read_all())
-    given = decode_ticket(first.ticket.ticket, WELL_KNOWN_TICKET_KEY, time.time())
-    expired = encode_ticket(replace(given, expires=int(time.time()) - 1), WELL_KNOWN_TICKET_KEY)
+    given = decode_ticket(first.ticket.ticket, WELL_KNOWN_KEY, time.time())
+    expired = encode_ticket(replace(given, expires=int(time.time()) - 1), WELL_KNOWN_KEY)
     altered = bytearray(later.ticket.ticket)
     altered[-1] ^= 1
     for hostile, word in (

@@ -1,0 +1,1 @@
+"""Configuration of the server: the sources of settings, and the values in their texts."""
