@@ -27,7 +27,7 @@ DEV_READY      := $(VENV)/.ready-to-develop
 AZURITE_VERSION := 3.35.0
 AZURITE         := .emulators/azurite-$(AZURITE_VERSION)/node_modules/.bin/azurite-blob
 
-.PHONY: emulators help demo serve test test-all test-wheel test-azure test-share test-spark sanitize check fmt names bench build clean
+.PHONY: emulators help demo serve test test-all test-wheel test-azure test-share test-spark test-torch sanitize check fmt names bench build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ test-share: $(DEV_READY) ## the part of the long tests whose turn it is at this 
 
 test-spark: $(DEV_READY) ## all tests of Spark, the long ones included
 	$(BIN)/python -m pytest -m "" tests/spark_pipeline
+
+test-torch: $(DEV_READY) ## the tests that need PyTorch, which is installed first (0.75 GB)
+	$(PIP) install --no-build-isolation --editable '.[torch]'
+	$(BIN)/python -m pytest -m "" tests/lance_core/api/test_torch_tensors.py tests/lance_core/api/test_torch_data.py \
+	    tests/lance_core/api/test_sampler.py
 
 test-azure: $(DEV_READY) emulators ## commits to the emulator of Azure, which `make emulators` installs
 	$(BIN)/python -m pytest -k az tests/lance_core/storage/test_conditional_puts.py

@@ -20,6 +20,7 @@ is missing.
     merge_insert, optimize, delta, tags_and_branches, udf, blob, progress
                    objects that methods of a dataset take or return
     sampler        samples of rows, and rows shared among processes; sharded_batch_iterator: the older way
+    torch          a package: datasets, tensors and ranks for PyTorch
     arrow          Arrow types for bfloat16 (bfloat16, bfloat16_values) and images (images)
     late           the import of names at their first use
 """
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from lance_core.api.progress import (
         FileSystemFragmentWriteProgress,
         FragmentWriteProgress,
+        IndexProgress,
         NoopFragmentWriteProgress,
     )
     from lance_core.api.udf import BatchUDF, batch_udf
@@ -144,6 +146,7 @@ __all__ = [
     "IndexDescription",
     "IndexInformation",
     "IndexNotFoundError",
+    "IndexProgress",
     "InvalidInputError",
     "LanceDataset",
     "LanceError",
@@ -200,6 +203,7 @@ _LATE = {
     "FileSystemFragmentWriteProgress": "lance_core.api.progress",
     "FragmentWriteProgress": "lance_core.api.progress",
     "Index": "lance_core.api.operations",
+    "IndexProgress": "lance_core.api.progress",
     "LanceOperation": "lance_core.api.operations",
     "LostCoverage": "lance_core.api.optimize",
     "MergeInsertBuilder": "lance_core.api.merge_insert",

@@ -1,13 +1,19 @@
-"""Row offsets chosen at random, and batches in another order or of another size."""
+"""Row offsets and other items chosen at random, and batches in another order or of another size."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from lance_core.errors import InvalidInputError
+
+T = TypeVar("T")
 
 _SHUFFLED_BATCHES = 256
 """Batches in memory from which the next one of a filtered, random order is chosen."""
@@ -60,3 +66,31 @@ def shuffled(batches: Iterable[pa.RecordBatch], rng: random.Random) -> Iterator[
         yield chosen
     rng.shuffle(held)
     yield from held
+
+
+@dataclass(order=True)
+class PrioritizedItem(Generic[T]):
+    """An item of a heap. Only priorities are compared."""
+
+    priority: int
+    item: T = field(compare=False)
+
+
+def reservoir_sampling(stream: Iterable[T], k: int) -> list[T]:
+    """Return `k` items chosen at random in one pass, or all items if there are no more.
+
+    No more than `k` items are in memory at once. Their order has no meaning. `random.seed` makes the choice
+    repeatable.
+
+    Raises:
+        InvalidInputError: `k` is below 1.
+    """
+    if k < 1:
+        raise InvalidInputError("k", expected="1 or more", found=k)
+    chosen: list[T] = []
+    for number, item in enumerate(stream):
+        if number < k:
+            chosen.append(item)
+        elif (slot := random.randrange(number + 1)) < k:
+            chosen[slot] = item
+    return chosen

@@ -97,3 +97,12 @@ def test_a_write_that_fails_leaves_its_progress_file(tmp_path: Path) -> None:
 def test_the_observer_that_does_nothing(tmp_path: Path) -> None:
     dataset = lance_core.write_dataset(TABLE, tmp_path, progress=NoopFragmentWriteProgress())
     assert dataset.to_table() == TABLE
+
+
+@pytest.mark.parametrize(
+    ("completed", "total"), [(1, 4), (9, 4), (0, 4), (None, 4), (1, None), (1, 0), (0, 0)]
+)
+def test_progress_of_an_index(completed: int | None, total: int | None) -> None:
+    ours = lance_core.IndexProgress("progress", "train", completed, total, "rows")
+    theirs = lance.progress.IndexProgress("progress", "train", completed, total, "rows")
+    assert (ours.fraction, repr(ours)) == (theirs.fraction, repr(theirs))

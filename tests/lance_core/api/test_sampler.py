@@ -19,10 +19,12 @@ from lance_core.api import sampler
 from lance_core.api.sampler import (
     FragmentSampler,
     FullScanSampler,
+    PrioritizedItem,
     ShardedBatchSampler,
     ShardedFixedBatchSampler,
     ShardedFragmentSampler,
     maybe_sample,
+    reservoir_sampling,
 )
 from lance_core.api.sharded_batch_iterator import ShardedBatchIterator
 from lance_core.errors import InvalidInputError
@@ -285,3 +287,22 @@ def test_processes_of_torch(dataset: lance_core.LanceDataset, tmp_path: Path) ->
         assert [len(batch) for batch in loader] == [300, 300, 300, 100]
     finally:
         torch.distributed.destroy_process_group()
+
+
+def test_a_reservoir_is_a_uniform_choice_of_one_pass() -> None:
+    assert sorted(reservoir_sampling(iter(range(3)), 5)) == [0, 1, 2]
+    random.seed(7)
+    counts = np.zeros(10)
+    for _ in range(2000):
+        chosen = reservoir_sampling(iter(range(10)), 3)
+        assert len(set(chosen)) == 3
+        counts[chosen] += 1
+    assert abs(counts - 600).max() < 100  # five standard deviations
+    with pytest.raises(InvalidInputError, match="k"):
+        reservoir_sampling([1], 0)
+
+
+def test_heaps_compare_priorities_only() -> None:
+    for module in (sampler, reference):
+        assert module.PrioritizedItem(1, "b") < module.PrioritizedItem(2, "a")
+    assert PrioritizedItem(1, object()) == PrioritizedItem(1, object())
