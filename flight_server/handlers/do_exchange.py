@@ -28,9 +28,7 @@ def do_exchange(
         writer.begin(lookup.schema)
         for keys, metadata in incoming.messages():
             if metadata is not None:
-                raise InvalidInputError(
-                    "a take over DoExchange receives batches of keys only, found a metadata message"
-                )
+                raise InvalidInputError("a take has no metadata messages")
             if keys is not None:
                 with lookup.rows(keys) as rows:
                     writer.write_batch(rows)

@@ -18,6 +18,7 @@ from lance_core.api.row_changes import DeleteResult, UpdateResult
 from lance_core.api.tags_and_branches import Branch, Branches, Tag, Tags
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, UnsupportedFeatureError
 from lance_core.hints import did_you_mean, near_names
+from lance_core.scan.plan.options import ColumnOrdering
 from lance_core.scan.scanner import LanceScanner
 from lance_core.scan.session import Session
 from lance_core.storage import scheme_of
@@ -35,6 +36,7 @@ __all__ = [
     "AlterColumn",
     "Branch",
     "Branches",
+    "ColumnOrdering",
     "DatasetDelta",
     "DatasetOptimizer",
     "DeleteResult",

@@ -1,14 +1,16 @@
 """Scans and takes: rows of one version, planned from metadata and then read.
 
 `scanner` has the scan that users call, `session` the caches and settings of reads, `snapshot_reads` reads of
-a snapshot with its session, `explain` the pages that a scan reads, `validate` the check of a version,
-`pandas_frame` the frames of scans, `changes` the rows that differ between two versions, `history` the
-versions as lists show them, `samples` random choices, `single_file` one data file without a table. The rooms:
+a snapshot with its session, `rows` the rows of a plan, `ordered` rows in the order of columns, `explain` the
+pages that a scan reads, `validate` the check of a version, `pandas_frame` the frames of scans, `changes` the
+rows that differ between two versions, `history` the versions as lists show them, `samples` random choices,
+`single_file` one data file without a table. The rooms:
 
 - `files`: open data files. `opened` is one file, `cache` the files that stay open, `data_files` the interface
   to them, `verified` the columns whose pages are compared with checksums.
 - `plan`: what to read, from metadata alone. `options` has the options of a scan, `projection` its columns,
-  `bind` its expressions, `scan_plan` its fragments and row ranges; `statistics` and `pruning` leave out rows.
+  `ordering` those that decide the order, `bind` its expressions, `scan_plan` its fragments and row ranges;
+  `statistics` and `pruning` leave out rows.
 - `read`: the columns of one fragment. `fragments` opens a fragment, `columns` has the kinds of columns,
   `row_columns` ids and addresses of rows, `live_rows` the rows that are not deleted, `row_selection` the
   values of chosen rows, `blobs` the values of blobs, `value_sizes` the sizes of values, `page_trace` a record
@@ -18,6 +20,7 @@ versions as lists show them, `samples` random choices, `single_file` one data fi
   `table_reads` divide a plan at the rows of `page_cuts`; `filter_windows` and
   `row_filter` find matching rows, `matching_rows` divides them. `readahead` decodes ahead within a `budget`;
   `window_batches` decodes a window on one thread; `batch_cutter` cuts batches; `strategy` has the switches.
+  `sorting` sorts rows, `even_batches` joins batches.
 - `take`: single rows. `keys` and `address_finder` turn keys into row addresses, `row_taker` takes the rows,
   `open_fragments` and `taker_cache` keep files open, `blobs` opens blobs as files.
 

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.ordering import project_order
 from lance_core.scan.plan.projection import Projection, project, project_filtered
 from lance_core.scan.plan.pruning import CandidateRange, Kept, Pruner
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.read.columns import Column
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.read.page_trace import Trace
+from lance_core.scan.rows import plan_batches
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.execute import scan_batches
+from lance_core.scan.run.execute import count_matching
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
 
@@ -27,7 +29,7 @@ class ColumnPages:
     """The pages of one column of one fragment with rows of the plan.
 
     Attributes:
-        use: "filter", "output", or "filter, output".
+        use: One or more of "filter", "order" and "output", with commas between them.
         planned: Pages that may have a matching row. Of columns that only the output needs, a scan reads the
             pages with matching rows.
         pruned: The other pages.
@@ -112,19 +114,28 @@ def explain(
     projection: Projection = project(schema, plan.options)
     num_outputs = len(projection.columns)
     filter_columns: frozenset[int] = frozenset()
+    order = project_order(schema, plan.options.order_by).columns
     pruner = None
     if condition is not None:
         filtered = project_filtered(schema, plan.options, condition)
         projection, filter_columns = filtered, frozenset(filtered.inputs.values())
         pruner = Pruner(snapshot, condition, files)
+    columns = [*projection.columns, *(column for column in order if column not in projection.columns)]
+    projection = replace(projection, columns=tuple(columns))
     uses = [
-        ", ".join(["filter"] * (number in filter_columns) + ["output"] * (number < num_outputs))
-        for number in range(len(projection.columns))
+        ", ".join(
+            ["filter"] * (number in filter_columns)
+            + ["order"] * (column in order)
+            + ["output"] * (number < num_outputs)
+        )
+        for number, column in enumerate(columns)
     ]
-    trace, returned = None, plan.num_rows if condition is None else None
+    trace, returned = None, None
+    if condition is None:
+        returned = count_matching(snapshot, plan, budget, files)
     if analyze:
         trace, returned = Trace(), 0
-        with closing(scan_batches(snapshot, plan, budget, files, Strategy(trace=trace))) as batches:
+        with closing(plan_batches(snapshot, plan, budget, files, Strategy(trace=trace))) as batches:
             returned = sum(batch.num_rows for batch in batches)
     opener = FragmentOpener(snapshot, projection, files)
     fragments = []

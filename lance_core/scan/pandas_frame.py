@@ -13,7 +13,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, DataColumn, project
 from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.read.blobs import BlobFile
-from lance_core.scan.run.execute import scan_table
+from lance_core.scan.rows import plan_table
 from lance_core.scan.session import session_of
 from lance_core.scan.take.blobs import locate_blobs
 from lance_core.schema import Field
@@ -51,7 +51,8 @@ def pandas_frame(snapshot: Snapshot, options: ScanOptions, blob_mode: str, **arg
 
 
 def _table(snapshot: Snapshot, options: ScanOptions) -> pa.Table:
-    return scan_table(snapshot, plan_scan(snapshot, options), session_of(snapshot).files_for(options))
+    session = session_of(snapshot)
+    return plan_table(snapshot, plan_scan(snapshot, options), session.budget, session.files_for(options))
 
 
 def _blobs(snapshot: Snapshot, options: ScanOptions) -> Iterator[tuple[tuple[str, ...], Field]]:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lance_core.cache_use import CacheUse
-from lance_core.errors import UnsupportedFeatureError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
-from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
 from lance_core.scan.plan.projection import Projection, project
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
-from lance_core.scan.run.execute import count_matching, scan_batches, scan_projection, scan_table
+from lance_core.scan.rows import plan_batches, plan_table
+from lance_core.scan.run.execute import count_matching, scan_projection
 from lance_core.scan.run.stored_scan import scan_stored
 from lance_core.scan.session import default_session, session_of
 from lance_core.scan.take.row_taker import RowTaker
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 # A caller who asks for batches of so many rows gets them, unless they are larger than this.
 _BATCH_BYTES_BY_ROWS = 128 << 20
+
+# Rows of a batch of the reference, where the caller gives no number.
+_STRICT_BATCH_ROWS = 8192
 
 # Arguments of the reference that change how a scan runs, not its result. They have no effect here.
 _HINTS = frozenset(
@@ -56,11 +60,9 @@ _UNSUPPORTED = frozenset(
         "include_deleted_rows",
         "index_segments",
         "nearest",
-        "order_by",
         "row_addr_allowlist",
         "row_addr_blocklist",
         "scan_stats_callback",
-        "strict_batch_size",
     }
 )
 
@@ -121,11 +123,11 @@ class LanceScanner:
 
     def to_table(self) -> pa.Table:
         """Return all rows as a table."""
-        return scan_table(self._snapshot, self._plan, self._files)
+        return plan_table(self._snapshot, self._plan, self._budget, self._files)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Return the rows as batches; a bounded amount is decoded ahead of the caller."""
-        return scan_batches(self._snapshot, self._plan, self._budget, self._files)
+        return plan_batches(self._snapshot, self._plan, self._budget, self._files)
 
     def fragment_batches(self, fragment_id: int) -> Iterator[pa.RecordBatch]:
         """Return the rows of one fragment, from a scan without a filter. Calls share one projection."""
@@ -200,6 +202,8 @@ def scan_options(
     batch_size_bytes: int | None = None,
     with_row_id: bool | None = None,
     with_row_address: bool | None = None,
+    order_by: Sequence[str | ColumnOrdering] | None = None,
+    strict_batch_size: bool | None = None,
     fragments: tuple[int, ...] | None = None,
     blob_handling: str | None = None,
     substrait_filter: bytes | None = None,
@@ -214,6 +218,9 @@ def scan_options(
             rows without columns.
         filter: SQL text or a `pyarrow.compute.Expression`: the condition that returned rows meet.
         batch_size: Most rows of a batch, deleted rows not counted.
+        order_by: Columns to sort the rows by; a name means ascending and nulls last.
+        strict_batch_size: Whether all batches but the last have exactly `batch_size` rows (8192 if not
+            given).
         fragments: Ids of the fragments to read, in this order.
         batch_size_bytes: Most bytes of a batch, 2 MiB unless `batch_size` is given.
         blob_handling: "blobs_descriptions" (the default) and "all_descriptions" give the descriptors of
@@ -234,6 +241,12 @@ def scan_options(
                 raise UnsupportedFeatureError(f"argument {name!r} is not supported yet")
         elif name not in _HINTS:
             raise TypeError(f"unexpected argument {name!r}")
+    if strict_batch_size:
+        if batch_size_bytes is not None:
+            raise InvalidInputError(
+                "strict_batch_size cannot be combined with batch_size_bytes", found=batch_size_bytes
+            )
+        batch_size = _STRICT_BATCH_ROWS if batch_size is None else batch_size
     if batch_size_bytes is None:
         batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
     return ScanOptions(
@@ -242,6 +255,8 @@ def scan_options(
         filter=bind_filter(schema, filter, substrait_filter),
         limit=_integer("limit", limit),
         offset=_integer("offset", offset),
+        order_by=_orderings(order_by),
+        strict_batch_size=bool(strict_batch_size),
         fragments=fragments,
         with_row_id=bool(with_row_id),
         with_row_address=bool(with_row_address),
@@ -250,6 +265,17 @@ def scan_options(
         blob_handling=blob_handling or "blobs_descriptions",
         verify_checksums=verify_checksums,
     )
+
+
+def _orderings(order_by: Sequence[str | ColumnOrdering] | None) -> tuple[ColumnOrdering, ...]:
+    """Return the columns to sort by. A column that is named again decides nothing, so it is left out."""
+    first: dict[str, ColumnOrdering] = {}
+    for item in order_by or ():
+        ordering = ColumnOrdering(item) if isinstance(item, str) else item
+        if not isinstance(ordering, ColumnOrdering):
+            raise TypeError(f"order_by must hold names or ColumnOrdering objects, got {type(item).__name__}")
+        first.setdefault(ordering.column_name, ordering)
+    return tuple(first.values())
 
 
 def pandas_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -16,6 +16,7 @@ from lance_core.expressions.tree import Expression
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import project
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.take.taker_cache import TakerCache
@@ -87,7 +88,8 @@ class Session:
     ) -> RowTaker:
         """Return the taker of rows of a snapshot, with columns or with `computed` columns; see `RowTaker`."""
         if computed is not None:
-            return RowTaker(snapshot, None, self.files, computed)
+            projection = project(snapshot.manifest.schema, ScanOptions(computed=computed))
+            return RowTaker(snapshot, projection, self.files)
         return self.takers.get(snapshot, columns)
 
     def cache_use(self) -> Mapping[str, CacheUse]:

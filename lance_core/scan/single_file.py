@@ -16,6 +16,7 @@ from lance_core.file.side_files import CHECKSUMS_KEY
 from lance_core.proto import file_pb2, table_pb2
 from lance_core.scan.files.opened import OpenedFile, OpenFile
 from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import project
 from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.run.execute import scan_batches
 from lance_core.scan.session import default_session
@@ -136,7 +137,8 @@ class SingleFile:
 
     @cached_property
     def _taker(self) -> RowTaker:
-        return RowTaker(self._snapshot, None, self._files, blob_handling="all_binary")
+        options = ScanOptions(blob_handling="all_binary")
+        return RowTaker(self._snapshot, project(self._snapshot.manifest.schema, options), self._files)
 
 
 class _OneFile:

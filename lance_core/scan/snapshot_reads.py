@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.rows import plan_runs
 from lance_core.scan.run.batch_cutter import BatchRun
-from lance_core.scan.run.execute import count_matching, scan_batch_runs
+from lance_core.scan.run.execute import count_matching
 from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import Keys, as_keys
 from lance_core.table.snapshot import Snapshot
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def stream_plan(snapshot: Snapshot, plan: ScanPlan) -> Generator[BatchRun, None, None]:
-    """Yield the batches of a plan; see `lance_core.scan.run.execute.scan_batch_runs`."""
+    """Yield the batches of a plan; see `lance_core.scan.rows.plan_runs`."""
     session = session_of(snapshot)
-    return scan_batch_runs(snapshot, plan, session.budget, session.files_for(plan.options))
+    return plan_runs(snapshot, plan, session.budget, session.files_for(plan.options))
 
 
 def count_plan(snapshot: Snapshot, plan: ScanPlan) -> int:

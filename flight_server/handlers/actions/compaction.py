@@ -53,9 +53,7 @@ def _step(
     """Return the body of a step that commits nothing."""
     reference, values = parse_change(action, body, fields, required)
     if "transaction_id" in values:
-        raise InvalidInputError(
-            f"{action}: the field transaction_id is not allowed, because the action commits nothing"
-        )
+        raise InvalidInputError(f"{action}: makes no transaction, and has no transaction_id")
     return reference, values
 
 

@@ -17,6 +17,25 @@ _BLOB_HANDLINGS = ("blobs_descriptions", "all_descriptions", "all_binary")
 
 
 @dataclass(frozen=True)
+class ColumnOrdering:
+    """A column to sort rows by.
+
+    Texts are compared by their bytes in UTF-8. Floats have the total order of IEEE 754: -0.0 comes before
+    0.0, and NaN after infinity, or before -infinity if its sign bit is set. Structs are compared field by
+    field.
+
+    Attributes:
+        column_name: Name or dotted path.
+        ascending: Whether smaller values come first.
+        nulls_first: Whether nulls come first, in either direction.
+    """
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
 class ScanOptions:
     """The options of one scan; equal options on one snapshot give equal batches.
 
@@ -26,10 +45,13 @@ class ScanOptions:
         filter: Condition that the returned rows meet.
         limit: Most rows of the result; `None` means all, 0 means none.
         offset: Rows to skip, in the order of the scan; with a filter, matching rows to skip.
+        order_by: Columns to sort the rows by, the most significant first. Rows that are equal in all of them
+            keep the order of the scan. Limit and offset count sorted rows.
         fragments: Ids of the fragments to read, in this order; `None` means all of them in dataset order.
         with_row_id: Append the column `_rowid`.
         with_row_address: Append the column `_rowaddr`.
         batch_rows: Most rows of a streamed batch, deleted rows not counted.
+        strict_batch_size: Join batches, so that all but the last have exactly `batch_rows` rows.
         blob_handling: "blobs_descriptions" and "all_descriptions" give the descriptors of blobs, "all_binary"
             their values. Only blobs have descriptors, so the first two are the same.
         verify_checksums: Compare pages with their checksums before they are decoded, in files that have
@@ -47,10 +69,12 @@ class ScanOptions:
     filter: Expression | None = None
     limit: int | None = None
     offset: int | None = None
+    order_by: tuple[ColumnOrdering, ...] = ()
     fragments: tuple[int, ...] | None = None
     with_row_id: bool = False
     with_row_address: bool = False
     batch_rows: int | None = None
+    strict_batch_size: bool = False
     batch_bytes: int = DEFAULT_BATCH_BYTES
     blob_handling: str = "blobs_descriptions"
     verify_checksums: bool = False
@@ -67,6 +91,8 @@ class ScanOptions:
                 raise InvalidInputError(f"{name} must be at least {least}, got {value}")
             if value is not None and value > _LARGEST:
                 raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
+        if self.strict_batch_size and self.batch_rows is None:
+            raise InvalidInputError("strict_batch_size needs batch_rows")
         if self.blob_handling not in _BLOB_HANDLINGS:
             raise InvalidInputError(
                 f"blob_handling must be one of {', '.join(_BLOB_HANDLINGS)}, got {self.blob_handling!r}"

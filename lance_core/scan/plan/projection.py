@@ -165,6 +165,11 @@ def expression_schema(schema: Schema) -> pa.Schema:
 _expression_schemas: WeakKeyDictionary[Schema, pa.Schema] = WeakKeyDictionary()
 
 
+def project_taken(schema: Schema, columns: Sequence[str] | None) -> Projection:
+    """Return the columns of taken rows: all for None, else those of `project_narrowed`."""
+    return project(schema, ScanOptions()) if columns is None else project_narrowed(schema, columns)
+
+
 def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
     """Resolve columns as the reference does for takes: paths narrow their top-level column.
 

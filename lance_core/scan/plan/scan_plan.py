@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.ordering import project_order
 from lance_core.scan.plan.projection import project
 from lance_core.table.snapshot import Snapshot
 
@@ -29,8 +30,9 @@ class ScanPlan:
     Attributes:
         options: Options of the scan. Options and fragment scans determine the batches.
         schema: Schema of the batches.
-        fragment_scans: In the order of the rows of the scan; none is empty. With a filter, they have the
-            rows that the filter is evaluated on, and the execution applies limit and offset.
+        fragment_scans: In the order of the rows of the scan; none is empty. With a filter or
+            an order, they have the rows that are filtered or sorted, and the execution applies limit and
+            offset.
         num_rows: Rows of all fragment scans.
     """
 
@@ -49,11 +51,17 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     """Plan a scan of one table version.
 
     Raises:
-        InvalidInputError: a column or fragment does not exist; the message names it.
+        InvalidInputError: a column or fragment does not exist, or rows cannot be ordered by a column; the
+            message names it.
         UnsupportedFeatureError: a column cannot be read; the message names it.
     """
     schema = project(snapshot.manifest.schema, options).schema
-    skip, left = (options.offset or 0, options.limit) if options.filter is None else (0, None)
+    if options.order_by:
+        project_order(snapshot.manifest.schema, options.order_by)
+        if not schema.names:  # rows without columns are all the same
+            options = replace(options, order_by=())
+    is_cut_later = options.filter is not None or bool(options.order_by)
+    skip, left = (0, None) if is_cut_later else (options.offset or 0, options.limit)
     rows = _rows_of_fragments(snapshot, options)
     if skip or left is not None:
         scans = [scan for scan in _cut(rows, skip, left) if scan.end > scan.start]

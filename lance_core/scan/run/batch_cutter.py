@@ -46,6 +46,7 @@ class BatchCutter:
     def __init__(self, schema: pa.Schema, options: ScanOptions) -> None:
         self.schema = schema
         self._most_bytes = options.batch_bytes
+        self._most_rows = options.batch_rows
         bits = [value_bits(field.type) for field in schema]
         self._even_bits = sum(width + 1 for width in bits if width is not None)
         self._uneven = [position for position, width in enumerate(bits) if width is None]
@@ -90,6 +91,16 @@ class BatchCutter:
             else:
                 for rows in self._where_dictionaries_change(parts):
                     yield BatchRun(rows, batch_rows)
+
+    def cut_rows(self, rows: pa.RecordBatch) -> Iterator[BatchRun]:
+        """Yield the batches of rows that are decoded already."""
+        most_rows = self._most_rows or max(rows.num_rows, 1)
+        if rows.get_total_buffer_size() <= self._most_bytes:  # no batch is too large
+            yield BatchRun(rows, most_rows)
+            return
+        columns = [[column] for column in rows.columns]
+        cuts, _ = self.fit(columns, np.array([*range(0, rows.num_rows, most_rows), rows.num_rows]))
+        yield from self.cut(columns, cuts)
 
     def _bits_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
         total = rows * self._even_bits

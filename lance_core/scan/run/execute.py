@@ -147,18 +147,29 @@ def count_matching(
         LanceError: something cannot be read.
     """
     options = plan.options
-    if options.filter is None:
+    if options.filter is not None:
+        count = _count_before_limit(snapshot, plan, budget, files, strategy)
+    elif options.order_by:
+        count = plan.num_rows
+    else:
         return plan.num_rows
+    count = max(0, count - (options.offset or 0))
+    return count if options.limit is None else min(count, options.limit)
+
+
+def _count_before_limit(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> int:
+    """Return the number of rows that match the filter of a plan."""
     from lance_core.scan.run.filtered_scan import filter_jobs  # late: most processes do not filter
 
-    nothing = replace(options, columns=(), computed=None, with_row_id=False, with_row_address=False)
+    nothing = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     strategy = replace(strategy, is_stream=False)
     count = 0
     with filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy) as jobs:
         for job in jobs:
             count += sum(matches.num_rows for found in job.results() for matches in found)
-    count = max(0, count - (options.offset or 0))
-    return count if options.limit is None else min(count, options.limit)
+    return count
 
 
 @contextmanager
@@ -238,7 +249,7 @@ def _rowless_stream(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a plan without columns."""
-    if plan.options.filter is not None:
+    if plan.options.filter is not None or plan.options.strict_batch_size:
         yield from _rowless_batches(count_matching(snapshot, plan, budget, files, strategy), plan)
         return
     for scan in plan.fragment_scans:

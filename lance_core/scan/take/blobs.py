@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS, DataColumn, project
+from lance_core.scan.plan.projection import ROW_ADDRESS, DataColumn, project, project_taken
 from lance_core.scan.read.blobs import BlobPlace, BlobSource, read_places
 from lance_core.scan.take.keys import Keys, as_keys, fragments_of, grouped, positions
 from lance_core.scan.take.row_taker import RowTaker
@@ -64,7 +64,8 @@ def find_blobs(snapshot: Snapshot, files: DataFiles, column: str, **keys: Any) -
     is_listed = any(field.children and field.logical_type != "struct" for field in projected.field.walk())
     if others or not blob.is_blob_descriptor or is_listed:
         raise InvalidInputError("not a blob column", column=column)
-    rows = _TAKERS[name](RowTaker(snapshot, (column, ROW_ADDRESS), files), wanted)
+    taken = project_taken(snapshot.manifest.schema, (column, ROW_ADDRESS))
+    rows = _TAKERS[name](RowTaker(snapshot, taken, files), wanted)
     if rows.num_rows != len(wanted):
         _refuse_missing(snapshot, name, wanted, rows.num_rows)
     descriptors, addresses = rows.columns

@@ -21,10 +21,11 @@ from lance_core.errors import InvalidInputError
 from lance_core.kernels import ColumnPages, take_rows
 from lance_core.pool import map_ahead, run_all
 from lance_core.scan.files.data_files import DataFiles
-from lance_core.scan.plan.options import Computed, ScanOptions
-from lance_core.scan.plan.projection import DataColumn, project, project_narrowed
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import DataColumn, Projection
 from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, take_together
 from lance_core.scan.read.fragments import FragmentOpener
+from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import RowColumns
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
@@ -48,6 +49,7 @@ _FIRST_ROWS = 16
 _MOST_GROWTH = 8
 # Bytes of rows that are read at a time for a stream: a few batches.
 _READ_BYTES = 8 << 20
+_DEFAULT = ScanOptions()
 # Below this number of values, worker threads cost more than they save: they wait for the interpreter's lock.
 _FEW_VALUES = 10_000
 
@@ -56,26 +58,11 @@ class RowTaker:
     """Takes rows of one version of a table, projected to some columns."""
 
     def __init__(
-        self,
-        snapshot: Snapshot,
-        columns: tuple[str, ...] | None,
-        files: DataFiles,
-        computed: Computed | None = None,
-        *,
-        blob_handling: str = "blobs_descriptions",
+        self, snapshot: Snapshot, projection: Projection, files: DataFiles, trace: Trace | None = None
     ) -> None:
-        """Prepare to take `columns`, or `computed` columns; None for all. Without `columns`, blobs are
-        returned as `blob_handling` says; see `ScanOptions`.
-
-        Raises InvalidInputError or UnsupportedFeatureError for columns, as a scan does.
-        """
-        schema = snapshot.manifest.schema
-        self._projection = (
-            project(schema, ScanOptions(computed=computed, blob_handling=blob_handling))
-            if columns is None
-            else project_narrowed(schema, columns)
-        )
-        self._opener = FragmentOpener(snapshot, self._projection, files)
+        """Prepare to take the columns of a projection. `trace` records the pages that are read."""
+        self._projection = projection
+        self._opener = FragmentOpener(snapshot, projection, files, trace)
         self._fragments = snapshot.manifest.fragment_by_id
         self._open = OpenFragments(snapshot, files)
         self.addresses = AddressFinder(snapshot, self._open, RowColumns(snapshot, files))
@@ -118,25 +105,25 @@ class RowTaker:
             start += rows
             yield batch
 
-    def batch_runs(self, addresses: Keys, budget: MemoryBudget) -> Generator[BatchRun, None, None]:
-        """Yield the rows at live addresses as batches of the sizes that a scan gives.
+    def batch_runs(
+        self,
+        addresses: Keys,
+        budget: MemoryBudget,
+        options: ScanOptions = _DEFAULT,
+        *,
+        read_bytes: int = _READ_BYTES,
+    ) -> Generator[BatchRun, None, None]:
+        """Yield the rows at live addresses as batches of the sizes that a scan with `options` gives.
 
-        Rows are read about `_READ_BYTES` at a time, and belong to `budget` until the next batch is asked for.
+        Rows are read about `read_bytes` at a time, and belong to `budget` until the next batch is asked for.
 
         Raises:
             LanceError: something cannot be read.
         """
-        options = ScanOptions()
-        for batch in self.batches(addresses, _READ_BYTES):
-            size = batch.get_total_buffer_size()
-            with budget.require(size):
-                if size <= options.batch_bytes:  # rows that make one batch need no cuts
-                    yield BatchRun(batch, max(batch.num_rows, 1))
-                else:
-                    cutter = BatchCutter(self.schema, options)
-                    columns = [[column] for column in batch.columns]
-                    cuts, _ = cutter.fit(columns, np.array([0, batch.num_rows]))
-                    yield from cutter.cut(columns, cuts)
+        cutter = BatchCutter(self.schema, options)
+        for batch in self.batches(addresses, read_bytes):
+            with budget.require(batch.get_total_buffer_size()):
+                yield from cutter.cut_rows(batch)
 
     @contextmanager
     def held_batch(self, addresses: Keys, budget: MemoryBudget, max_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ from threading import Lock
 
 from lance_core.forks import begin_anew_after_fork
 from lance_core.scan.files.cache import FileCache
+from lance_core.scan.plan.projection import project_taken
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.table.snapshot import Snapshot
 
@@ -27,7 +28,7 @@ class TakerCache:
         self._lock = Lock()
 
     def get(self, snapshot: Snapshot, columns: tuple[str, ...] | None) -> RowTaker:
-        """Return the taker of columns of a snapshot; errors are those of `RowTaker`."""
+        """Return the taker of columns of a snapshot; errors are those of `project_taken`."""
         # Each opened dataset has its own snapshot. The taker keeps the manifest alive, so its `id` is unique.
         key = (id(snapshot.manifest), columns)
         with self._lock:
@@ -35,7 +36,7 @@ class TakerCache:
             if taker is not None:
                 self._takers.move_to_end(key)
                 return taker
-        taker = RowTaker(snapshot, columns, self._files)
+        taker = RowTaker(snapshot, project_taken(snapshot.manifest.schema, columns), self._files)
         with self._lock:
             self._takers[key] = taker
             while len(self._takers) > _MOST_TAKERS:

@@ -178,9 +178,7 @@ def test_scanners(reference, ours):
     [
         {"nearest": {"column": "v", "q": [1.0]}},
         {"full_text_query": "row"},
-        {"order_by": ["id"]},
         {"include_deleted_rows": True},
-        {"strict_batch_size": True},
     ],
     ids=lambda arguments: next(iter(arguments)),
 )

@@ -85,7 +85,7 @@ def test_parts_of_fragments_put_together_are_the_whole(deleted):
         batch
         for part in parts
         for batch in scan_batches(
-            dataset.snapshot, plan.with_tasks([part]), MemoryBudget(1 << 30), FileCache()
+            dataset.snapshot, plan.with_fragment_scans([part]), MemoryBudget(1 << 30), FileCache()
         )
     ]
     assert_tables_equal(deleted.to_table(), pa.Table.from_batches(batches))

@@ -16,6 +16,7 @@ from lance_core.pool import run_all
 from lance_core.proto import table_pb2
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES
+from lance_core.scan.plan.projection import project_taken
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.scanner import row_taker
 from lance_core.scan.take.keys import as_keys
@@ -394,7 +395,8 @@ def test_rows_of_many_pages_at_once(column: str, tmp_path: Path) -> None:
     """Once all pages are known, rows are picked from them as from one."""
     dataset, table = many_pages(tmp_path)
     reference = lance.dataset(str(tmp_path / "d"))
-    taker = RowTaker(dataset.snapshot, (column,), FileCache())
+    schema = dataset.snapshot.manifest.schema
+    taker = RowTaker(dataset.snapshot, project_taken(schema, (column,)), FileCache())
     rng = np.random.default_rng(8)
     for _ in range(2):
         assert taker.by_offset(as_keys(range(table.num_rows), "indices")).equals(
@@ -461,7 +463,7 @@ def test_taken_rows_stream_in_batches_as_small_as_those_of_a_scan(tmp_path, num_
     table = pa.table({"n": range(5000), "blob": [bytes(2000)] * 5000})
     lance_core.write_dataset(table, str(tmp_path / "wide.lance"))
     snapshot = lance_core.dataset(str(tmp_path / "wide.lance")).snapshot
-    taker = RowTaker(snapshot, None, FileCache())
+    taker = RowTaker(snapshot, project_taken(snapshot.manifest.schema, None), FileCache())
     addresses = taker.addresses.at_offsets(np.arange(num_rows, dtype=np.uint64))
     budget = MemoryBudget(1 << 20)
     rows = 0

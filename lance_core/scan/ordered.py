@@ -1,0 +1,206 @@
+"""Rows of a scan in the order of some columns.
+
+If few rows are wanted, the scan reads only the columns that decide the order, keeps the best rows that it
+has seen, and takes the other columns of these rows at the end. Memory then grows with the limit, not with the
+table. Otherwise all rows are read, and sorted in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.encodings.concatenation import concatenated
+from lance_core.encodings.values import take_values
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
+from lance_core.scan.plan.projection import ROW_ADDRESS, project
+from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.execute import scan_batches, scan_table
+from lance_core.scan.run.sorting import may_precede, sorted_places
+from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.take.keys import Keys
+from lance_core.scan.take.row_taker import RowTaker
+from lance_core.table.snapshot import Snapshot
+
+# If less than one row of so many is wanted, taking single rows costs less than reading all of them.
+_TAKEN_SHARE = 16
+# Rows after which the best are chosen. A larger number needs more memory, a smaller one more sorting.
+_SORTED_ROWS = 1 << 17
+# Bytes of rows that are gathered at a time.
+_GATHERED_BYTES = 32 << 20
+
+
+def ordered_runs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Generator[BatchRun, None, None]:
+    """Yield the batches of a plan with `order_by`, as `scan_batch_runs` yields those of other plans.
+
+    Raises:
+        LanceError: something cannot be read.
+    """
+    options = plan.options
+    if options.limit == 0:
+        return
+    wanted = None if options.limit is None else options.limit + (options.offset or 0)
+    if wanted is not None and wanted < plan.num_rows // _TAKEN_SHARE:
+        addresses = _best_addresses(snapshot, plan, wanted, budget, files, strategy)
+        projection = project(snapshot.manifest.schema, options)
+        taker = RowTaker(snapshot, projection, files, strategy.trace)
+        chosen = addresses[options.offset or 0 :]
+        yield from taker.batch_runs(chosen, budget, options, read_bytes=_GATHERED_BYTES)
+    else:
+        yield from _sorted_in_memory(snapshot, plan, budget, files, strategy)
+
+
+def _best_addresses(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    num_rows: int,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+) -> Keys:
+    """Return the addresses of the first `num_rows` rows in the order of a plan."""
+    order_by = plan.options.order_by
+    keys = _plan_of_keys(snapshot, plan, with_row_address=True)
+    best = keys.schema.empty_table()
+    waiting: list[pa.RecordBatch] = []
+    num_waiting = 0
+    with budget.require(0) as reservation:
+        with closing(scan_batches(snapshot, keys, budget, files, strategy)) as batches:
+            for batch in batches:
+                if best.num_rows == num_rows:
+                    batch = _without_worse(batch, best, order_by[0])
+                waiting.append(batch)
+                num_waiting += batch.num_rows
+                if num_waiting >= max(num_rows, _SORTED_ROWS):
+                    best = _best_of(best, waiting, num_rows, order_by)
+                    waiting, num_waiting = [], 0
+                    reservation.resize(best.get_total_buffer_size())
+        best = _best_of(best, waiting, num_rows, order_by)
+    addresses: Keys = best[ROW_ADDRESS].to_numpy()
+    return addresses
+
+
+def _best_of(
+    best: pa.Table, others: Sequence[pa.RecordBatch], num_rows: int, order_by: Sequence[ColumnOrdering]
+) -> pa.Table:
+    """Return the first `num_rows` rows of some that are sorted and others that come after them."""
+    rows = pa.Table.from_batches([*best.to_batches(), *others], best.schema)
+    return rows.take(_places(rows, order_by)[:num_rows])
+
+
+def _without_worse(batch: pa.RecordBatch, best: pa.Table, ordering: ColumnOrdering) -> pa.RecordBatch:
+    """Return the rows that may come before the last of the best rows, by the column that decides first."""
+    if not best.num_rows:
+        return batch.slice(0, 0)
+    name = ordering.column_name
+    is_better = may_precede(batch[name], best[name][-1], ordering)
+    return batch if is_better is None else batch.filter(is_better)
+
+
+def _sorted_in_memory(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Iterator[BatchRun]:
+    options = plan.options
+    rows = scan_table(snapshot, replace(plan, options=_unordered(options)), files, strategy)
+    with budget.require(rows.get_total_buffer_size()):
+        if _shows_keys(snapshot, plan):
+            keys = rows
+        else:
+            keys = scan_table(snapshot, _plan_of_keys(snapshot, plan), files, strategy)
+        end = None if options.limit is None else (options.offset or 0) + options.limit
+        places = _places(keys, options.order_by)[options.offset or 0 : end]
+        del keys
+        step = max(1, _GATHERED_BYTES * rows.num_rows // max(rows.nbytes, 1))
+        columns = [_joined(column.chunks) for column in rows.columns]
+        del rows
+        cutter = BatchCutter(plan.schema, options)
+        for start in range(0, len(places), step):
+            for batch in _gathered(columns, places[start : start + step], plan.schema):
+                yield from cutter.cut_rows(batch)
+
+
+def _unordered(options: ScanOptions) -> ScanOptions:
+    """Return the options of the rows before they are sorted and divided into batches."""
+    return replace(
+        options,
+        order_by=(),
+        limit=None,
+        offset=None,
+        batch_rows=None,
+        batch_bytes=DEFAULT_BATCH_BYTES,
+        strict_batch_size=False,
+    )
+
+
+def _plan_of_keys(snapshot: Snapshot, plan: ScanPlan, *, with_row_address: bool = False) -> ScanPlan:
+    """Return the plan of the same rows with the columns that decide their order."""
+    options = replace(
+        _unordered(plan.options),
+        columns=tuple(ordering.column_name for ordering in plan.options.order_by),
+        computed=None,
+        with_row_id=False,
+        with_row_address=with_row_address,
+    )
+    return replace(plan, options=options, schema=project(snapshot.manifest.schema, options).schema)
+
+
+def _shows_keys(snapshot: Snapshot, plan: ScanPlan) -> bool:
+    """Return whether the rows of a plan have the columns that decide their order."""
+    if plan.options.computed is not None:
+        return False
+    return {ordering.column_name for ordering in plan.options.order_by} <= set(plan.schema.names)
+
+
+def _places(rows: pa.Table, order_by: Sequence[ColumnOrdering]) -> pa.Array:
+    return sorted_places([rows[ordering.column_name] for ordering in order_by], order_by)
+
+
+def _joined(parts: Sequence[pa.Array]) -> list[pa.Array]:
+    """Return the values in as few arrays as can hold them."""
+    if len(parts) < 2:
+        return list(parts)
+    try:
+        return [concatenated(list(parts))]
+    except pa.ArrowCapacityError:
+        middle = len(parts) // 2
+        return _joined(parts[:middle]) + _joined(parts[middle:])
+
+
+def _gathered(
+    columns: Sequence[Sequence[pa.Array]], places: pa.Array, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows at `places`, in one batch if one array can hold each column."""
+    try:
+        arrays = [_at(arrays, places) for arrays in columns]
+    except pa.ArrowCapacityError:
+        if len(places) < 2:
+            raise
+        middle = len(places) // 2
+        yield from _gathered(columns, places[:middle], schema)
+        yield from _gathered(columns, places[middle:], schema)
+    else:
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _at(arrays: Sequence[pa.Array], places: pa.Array) -> pa.Array:
+    """Return the values at `places` of consecutive arrays."""
+    if len(arrays) == 1:
+        return take_values(arrays[0], places)
+    wanted = places.to_numpy()
+    ends = np.cumsum([len(array) for array in arrays])
+    numbers = np.searchsorted(ends, wanted, side="right")
+    taken, origins = [], []
+    for number, array in enumerate(arrays):
+        chosen = np.flatnonzero(numbers == number)
+        taken.append(take_values(array, pa.array(wanted[chosen] - (ends[number] - len(array)))))
+        origins.append(chosen)
+    return take_values(concatenated(taken), pa.array(np.argsort(np.concatenate(origins))))

@@ -1,0 +1,70 @@
+"""The rows of a plan, as its options order and divide them: a stream of batches, or a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import replace
+from itertools import chain
+
+import pyarrow as pa
+
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.run.batch_cutter import BatchRun
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.execute import scan_batch_runs, scan_table
+from lance_core.scan.run.strategy import Strategy
+from lance_core.table.snapshot import Snapshot
+
+_DEFAULT = Strategy()
+
+
+def plan_runs(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy = _DEFAULT,
+) -> Generator[BatchRun, None, None]:
+    """Yield the batches of a plan, in order; see `scan_batch_runs`, whose errors these are."""
+    options = plan.options
+    scan: Callable[..., Generator[BatchRun, None, None]] = scan_batch_runs
+    if options.order_by:
+        from lance_core.scan.ordered import ordered_runs  # late: most scans keep the order of the rows
+
+        scan = ordered_runs
+    with closing(scan(snapshot, plan, budget, files, strategy)) as runs:
+        if options.strict_batch_size and plan.schema.names:
+            from lance_core.scan.run.even_batches import even_runs  # late, too
+
+            yield from even_runs(runs, options.batch_rows or 1)
+        else:
+            yield from runs
+
+
+def plan_batches(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy = _DEFAULT,
+) -> Generator[pa.RecordBatch, None, None]:
+    """Yield the batches of `plan_runs` one by one."""
+    with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
+        # A `for` loop would keep a run in memory while it asks for the next one.
+        yield from chain.from_iterable(map(BatchRun.batches, runs))
+
+
+def plan_table(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy = _DEFAULT,
+) -> pa.Table:
+    """Return the rows of a plan as one table; see `scan_table`, whose errors these are."""
+    if not plan.options.order_by:
+        return scan_table(snapshot, plan, files, strategy)
+    with closing(plan_runs(snapshot, plan, budget, files, replace(strategy, is_stream=False))) as runs:
+        return pa.Table.from_batches([run.rows for run in runs], plan.schema)
