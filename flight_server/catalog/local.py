@@ -178,14 +178,20 @@ class Catalog:
         """
         parts = name.split("/")
         if len(parts) > MAXIMUM_NAMESPACES:
-            raise InvalidInputError(f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} parts")
+            raise InvalidInputError(
+                f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} path components"
+            )
         for depth in range(1, len(parts)):
             namespace = "/".join(parts[:depth])
             if os.path.lexists(os.path.join(self._root, namespace)) and not self._is_namespace(namespace):
-                raise InvalidInputError(f"{shown(namespace)} is no namespace")
+                raise InvalidInputError(
+                    f"{shown(namespace)} is a dataset or a file, so that it cannot contain datasets"
+                )
         path = os.path.join(self._root, name + SUFFIX)
         if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
-            raise InvalidInputError(f"something else has the name of dataset {shown(name)}")
+            raise InvalidInputError(
+                f"dataset name {shown(name)} is taken by something that is not a directory of the served root"
+            )
         return path
 
     def remove_unfinished(self, path: str) -> None:
@@ -288,7 +294,9 @@ class Catalog:
             path = os.path.realpath(LocalStorage(base.path).uri)
             if any(path == allowed or _is_below(path, allowed) for allowed in self._base_directories):
                 return LocalStorage(path, is_resolved=True)
-        raise UnsupportedFeatureError(f"{base} lies outside the served root and is not allowed by a setting")
+        raise UnsupportedFeatureError(
+            f"{base}: files outside the served root, in a directory that no setting allows"
+        )
 
     def _is_namespace(self, relative: str) -> bool:
         path = os.path.join(self._root, relative)

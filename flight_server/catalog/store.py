@@ -113,10 +113,14 @@ class StoreCatalog(Catalog):
         """Return the path below the root at which a new dataset of this name is made."""
         above = _namespaces(name)
         if len(above) >= MAXIMUM_NAMESPACES:
-            raise InvalidInputError(f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} parts")
+            raise InvalidInputError(
+                f"dataset name {shown(name)} has more than {MAXIMUM_NAMESPACES} path components"
+            )
         for namespace, there in zip(above, self._listings.map(self._is_dataset, above), strict=True):
             if there:
-                raise InvalidInputError(f"{shown(namespace)} is no namespace")
+                raise InvalidInputError(
+                    f"{shown(namespace)} is a dataset, so that it cannot contain datasets"
+                )
         return name + SUFFIX
 
     def remove_unfinished(self, path: str) -> None:
@@ -165,7 +169,7 @@ class StoreCatalog(Catalog):
         root, path = _place(self._storage.uri) + "/", _place(base.path)
         if path.startswith(root):
             return self._storage.below(path[len(root) :])
-        raise UnsupportedFeatureError(f"{base} lies outside the served root")
+        raise UnsupportedFeatureError(f"{base}: files outside the served root")
 
     def _forget(self, name: str) -> None:
         with self._locations_lock:

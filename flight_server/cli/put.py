@@ -145,7 +145,7 @@ def _files(sources: Sequence[str]) -> list[str]:
             raise typer.BadParameter(f"no such file: {file}")
     kinds = {_kind(file) for file in files}
     if len(kinds) != 1 or None in kinds:
-        raise typer.BadParameter(f"files have to be of one kind: {', '.join(KINDS)}")
+        raise typer.BadParameter(f"expected files of one kind, with names that end in {', '.join(KINDS)}")
     return files
 
 
@@ -161,7 +161,7 @@ def _merge_plan(mode: str, **fields: Any) -> MergePlan | None:
     if mode != "merge":
         for name in given:
             hint = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter("goes with --mode merge", param_hint=hint)
+            raise typer.BadParameter("allowed only with --mode merge", param_hint=hint)
         return None
     plan = MergePlan(**{"when_matched": "update_all", "when_not_matched": "insert_all"} | given)
     try:

@@ -56,14 +56,14 @@ def parse_stage_expiry(text: str) -> float:
     """Return more than 0 and at most `MAXIMUM_STAGE_SECONDS` seconds."""
     seconds = parse_seconds(text)
     if not 0 < seconds <= MAXIMUM_STAGE_SECONDS:
-        raise InvalidInputError(f"not more than 0 and at most {MAXIMUM_STAGE_SECONDS} seconds: {text!r}")
+        raise InvalidInputError(f"not a number of seconds above 0 and up to {MAXIMUM_STAGE_SECONDS}: {text!r}")
     return seconds
 
 
 def parse_switch(text: str) -> bool:
     """Return whether a switch is on."""
     if text.lower() not in ("true", "false", "1", "0"):
-        raise InvalidInputError(f"not a switch: {text!r} (true, false)")
+        raise InvalidInputError(f"not true or false: {text!r}")
     return text.lower() in ("true", "1")
 
 

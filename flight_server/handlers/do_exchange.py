@@ -28,7 +28,9 @@ def do_exchange(
         writer.begin(lookup.schema)
         for keys, metadata in incoming.messages():
             if metadata is not None:
-                raise InvalidInputError("a take has no metadata messages")
+                raise InvalidInputError(
+                    "a take over DoExchange receives batches of keys only, found a metadata message"
+                )
             if keys is not None:
                 with lookup.rows(keys) as rows:
                     writer.write_batch(rows)

@@ -65,7 +65,7 @@ class Upload:
 
     def _parse_finish(self, message: bytes) -> dict[str, int]:
         if self._finish is not None:
-            raise InvalidInputError("a second finish message")
+            raise InvalidInputError("the upload has a second finish message")
         if len(message) > MAXIMUM_MESSAGE_BYTES:
             raise InvalidInputError(
                 f"metadata message of {len(message)} bytes; at most {MAXIMUM_MESSAGE_BYTES}"
@@ -88,7 +88,11 @@ class Upload:
             return
         found = {"rows": self.received.rows, "batches": self.received.batches}
         if self._finish != found:
-            raise InvalidInputError("the finish message counts otherwise", expected=self._finish, found=found)
+            raise InvalidInputError(
+                "the upload does not have the rows and batches of its finish message",
+                expected=self._finish,
+                found=found,
+            )
 
     def _tell_progress(self) -> None:
         told_at, told_bytes = self._told

@@ -196,7 +196,7 @@ def _json_form(name: str, value: AnyValue) -> AnyValue:
         if "expressions" not in value:
             return value.get("names", [])
         if "names" in value:
-            raise InvalidInputError("columns: names and expressions exclude each other")
+            raise InvalidInputError("columns: names and expressions cannot be given together")
         return unique_keys([(item.get("name", ""), item.get("sql", "")) for item in value["expressions"]])
     if isinstance(value, dict) and name != "properties":
         return value.get("values", [])
@@ -270,7 +270,7 @@ def _take_command(fields: AnyValue) -> TakeCommand:
     if len(given) != 1:
         raise InvalidInputError(
             f"take: expected one of {', '.join(KEY_KINDS)}, found {len(given)} of them"
-            + ("; without keys it goes to DoExchange" if not given else "")
+            + ("; a take without keys goes to DoExchange" if not given else "")
         )
     return TakeCommand(reference, RowKeys(given[0], values[given[0]]), values.get("columns"))
 
@@ -307,7 +307,7 @@ def _checked(
     if isinstance(fields, dict):
         for group in _EXCLUSIVE_FIELDS:
             if len(given := [name for name in group if name in fields]) > 1:
-                raise InvalidInputError(f"{where}: {' and '.join(given)} exclude each other")
+                raise InvalidInputError(f"{where}: {' and '.join(given)} cannot be given together")
     values = check_fields(where, fields, table, required=("dataset",))
     name = values.pop("dataset")
     chosen = tuple([(field, values.pop(field)) for field in _VERSION_FIELDS if field in values])

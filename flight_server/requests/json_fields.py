@@ -108,7 +108,7 @@ def number(field: str, value: Any) -> float:
     except OverflowError:  # an integer of hundreds of digits
         finite = False
     if not finite:
-        raise InvalidInputError(f"{field}: expected a number that is not as large")
+        raise InvalidInputError(f"{field}: expected a number that a double can hold")
     return as_float
 
 

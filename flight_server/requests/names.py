@@ -75,19 +75,24 @@ class DatasetReference:
                     found=shown(component),
                 )
         if self.name.endswith(SUFFIX):
-            raise InvalidInputError(f"dataset name {shown(self.name)}: a name ends without {SUFFIX}")
+            raise InvalidInputError(
+                f"dataset name {shown(self.name)}: only one {SUFFIX} is allowed at the end"
+            )
         for first, second in _EXCLUSIVE:
             if getattr(self, first) is not None and getattr(self, second) is not None:
-                raise InvalidInputError(f"dataset {self.name}: {first} and {second} exclude each other")
+                raise InvalidInputError(f"dataset {self.name}: {first} and {second} cannot be given together")
         if self.identity is not None and self.version is None:
-            raise InvalidInputError(f"dataset {self.name}: identity is that of a version, and none is given")
+            raise InvalidInputError(f"dataset {self.name}: the field identity needs a version, too")
         if len(self.identity or "") > MAXIMUM_IDENTITY_CHARACTERS:
-            raise InvalidInputError(f"dataset {self.name}: not the identity of a version")
+            raise InvalidInputError(
+                f"dataset {self.name}: identity of {len(self.identity or '')} characters; at most "
+                f"{MAXIMUM_IDENTITY_CHARACTERS}"
+            )
         for kind, ref in (("tag", self.tag), ("branch", self.branch)):
             components = [] if ref is None else ref.split("/") if kind == "branch" else [ref]
             if not all(map(is_path_component, components)):
                 raise InvalidInputError(
-                    f"dataset {self.name}: not the name of a {kind}", found=shown(str(ref))
+                    f"dataset {self.name}: not a valid name of a {kind}", found=shown(str(ref))
                 )
 
     @property
@@ -119,7 +124,7 @@ def _with_version(reference: DatasetReference, text: str) -> DatasetReference:
         return replace(reference, version=_version(reference, text))
     if not all(map(is_path_component, ref.split("/"))):
         raise InvalidInputError(
-            f"dataset name {shown(reference.name)}: {shown(text)} is no version, tag or branch"
+            f"dataset name {shown(reference.name)}: {shown(text)} is not a valid version, tag or branch"
         )
     if colon:
         return replace(reference, branch=ref, version=_version(reference, version) if version else None)
@@ -128,7 +133,9 @@ def _with_version(reference: DatasetReference, text: str) -> DatasetReference:
 
 def _version(reference: DatasetReference, text: str) -> int:
     if not _DIGITS.fullmatch(text):
-        raise InvalidInputError(f"dataset name {shown(reference.name)}: {shown(text)} is no version")
+        raise InvalidInputError(
+            f"dataset name {shown(reference.name)}: {shown(text)} is not a version number"
+        )
     version = int(text)
     if version > MAXIMUM_VERSION:
         raise InvalidInputError(

@@ -49,7 +49,9 @@ def _check_schema(schema: pa.Schema) -> None:
                     "type of a column", column=shown(field.name), found=shown(str(field.type))
                 )
             if pa.types.is_null(field.type) and not field.nullable:
-                raise InvalidInputError(f"column {shown(field.name)} has only nulls and allows none")
+                raise InvalidInputError(
+                    f"column {shown(field.name)} has the type null, but is declared not nullable"
+                )
             if pa.types.is_fixed_size_list(field.type) and field.type.list_size < 0:
                 raise InvalidInputError(f"lists of column {shown(field.name)} have a negative size")
             if pa.types.is_timestamp(field.type):
@@ -94,7 +96,7 @@ def schema_field(field: str, value: Any) -> pa.Schema:
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(data))
     except (pa.ArrowException, OSError) as error:
-        raise InvalidInputError(f"{field} is no schema", found=error) from None
+        raise InvalidInputError(f"{field}: expected a schema as bytes of Arrow IPC", found=error) from None
     check_schema(schema)
     return schema
 

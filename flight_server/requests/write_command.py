@@ -96,22 +96,24 @@ def write_command(fields: Any) -> WriteCommand:
     values = check_fields("write", fields, _FIELDS, required=("dataset",))
     mode = values.get("mode", "append")
     for name in sorted(values.keys() - _FIELDS_OF[mode]):
-        raise InvalidInputError(f"write: the field {name} does not go with mode {mode}")
+        raise InvalidInputError(f"write: the field {name} is not allowed with mode {mode}")
     if mode == "merge_insert":
         values["merge"] = MergePlan(**{name: values.pop(name) for name in _MERGE_FIELDS if name in values})
         values["merge"].check()
     if mode == "replace_columns" and "fragment_id" not in values:
-        raise InvalidInputError("write: columns are replaced by fragment, and need a fragment_id")
+        raise InvalidInputError("write: mode replace_columns needs a fragment_id")
     if mode == "add_columns":
         if "on" in values and (not values["on"] or "fragment_id" in values):
-            raise InvalidInputError("write.on: expected one key or more, and no fragment_id")
+            raise InvalidInputError(
+                "write.on: expected one or more key columns, and no fragment_id beside them"
+            )
         if values.get("stage") and not values.keys() & {"fragment_id", "on"}:
             raise InvalidInputError("write: staged columns need a fragment_id, or keys to join by (on)")
     if values.get("stage"):
         for name in ("transaction_id", "properties"):
             if name in values:
                 raise InvalidInputError(
-                    f"write: the field {name} goes with the action commit, not with stage"
+                    f"write: the field {name} belongs to the action commit, not to a staged upload"
                 )
     reference = write_target(parse_name(values.pop("dataset")), values.pop("branch", None))
     return WriteCommand(dataset=reference, **values)
@@ -123,9 +125,11 @@ def parse_commit(data: bytes) -> CommitCommand:
     values = check_fields("commit", parse_object(data), _COMMIT_FIELDS, required)
     for name in ("properties", "stream"):
         if name in values and values["operation"] not in ("append", "overwrite"):
-            raise InvalidInputError(f"commit: the field {name} does not go with {values['operation']}")
+            raise InvalidInputError(
+                f"commit: the field {name} is not allowed with operation {values['operation']}"
+            )
     if "stream" in values and "transaction_id" not in values:
-        raise InvalidInputError("commit: a batch of a stream needs a transaction_id, the same each time")
+        raise InvalidInputError("commit: the field stream needs a transaction_id, the same in every attempt")
     reference = write_target(parse_name(values.pop("dataset")), values.pop("branch", None))
     return CommitCommand(dataset=reference, **values)
 
@@ -137,14 +141,15 @@ def parse_abort(data: bytes) -> tuple[DatasetReference, tuple[str, ...]]:
 
 
 def write_target(reference: DatasetReference, branch: str | None = None) -> DatasetReference:
-    """Return the dataset and branch to write to; a version or a tag is refused, what is written is the
-    latest.
+    """Return the dataset and branch to write to. A version or a tag is refused, since writes go to the
+    latest version of a branch.
     """
     if reference.ref is not None:
         reference = replace(reference, ref=None, branch=reference.ref)
     if reference.version is not None:
         raise InvalidInputError(
-            f"dataset {reference.name}: a write adds to the latest version and names none"
+            f"dataset {reference.name}: a write goes to the latest version, not to version "
+            f"{reference.version}"
         )
     if branch is None:
         return reference

@@ -181,16 +181,22 @@ class StagedWrites:
         for receipt, write in zip(command.staged, writes, strict=True):
             if write.change.operation != command.operation:
                 raise InvalidInputError(
-                    f"staged write {receipt} is of another kind",
+                    f"staged write {receipt} does not belong to this operation",
                     expected=command.operation,
                     found=write.change.operation,
                 )
             if write.branch != command.dataset.branch:
-                raise InvalidInputError(f"staged write {receipt} is for branch {write.branch or 'main'}")
+                raise InvalidInputError(
+                    f"staged write {receipt} was made for another branch",
+                    expected=command.dataset.branch or "main",
+                    found=write.branch or "main",
+                )
             if time.time() - write.staged_at >= self._expiry:
                 raise InvalidInputError(f"staged write {receipt} has expired")
             if write.change.settings != writes[0].change.settings:
-                raise InvalidInputError("the staged writes are of different file versions")
+                raise InvalidInputError(
+                    "the staged writes were made with different settings, such as file versions"
+                )
 
 
 def _writer(target: Target, command: WriteCommand, schema: pa.Schema) -> StagedWriter:

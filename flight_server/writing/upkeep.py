@@ -94,7 +94,10 @@ class Upkeep:
         policy = CleanupPolicy(**limits)
         with self._targets.opened(reference) as opened:
             if policy.delete_unverified and Staging(opened.root).has_any():
-                raise InvalidInputError("cleanup: delete_unverified would remove files of staged writes")
+                raise InvalidInputError(
+                    "cleanup: delete_unverified would remove the files of staged writes; commit or abort "
+                    "them first"
+                )
             if not dry_run:
                 return asdict(clean_up(opened.snapshot, opened.root, policy))
             explained = explain_cleanup(

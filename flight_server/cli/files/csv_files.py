@@ -165,7 +165,9 @@ def open_csv_files(
     for column in columns.values():
         data_type = readable(column.type)
         if types.is_nested(data_type):
-            raise InvalidInputError("a CSV cell has no nested values", column=column.name, expected=data_type)
+            raise InvalidInputError(
+                "a CSV file cannot hold nested values", column=column.name, expected=data_type
+            )
         is_asked_for = column.source == "given"
         conversions[column.name] = Declared(data_type, options.decimal_point, keeps_integers=not is_asked_for)
     guesses = {name: _Guess(inferred_types(options.decimal_point)) for name in names if name not in columns}

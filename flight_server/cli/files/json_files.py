@@ -99,7 +99,7 @@ class JsonFile(SourceFile):
         except ValueError:
             return InvalidInputError(f"line {line} is not JSON", file=self.path, found=error)
         if not isinstance(row, dict):
-            return InvalidInputError(f"line {line} is no object", file=self.path)
+            return InvalidInputError(f"line {line} is not a JSON object", file=self.path)
         extra = _unknown_field(row, pa.struct(list(self.schema)))
         if extra is not None:
             message = f"line {line} has an unexpected field, which the first lines lack; --types declares it"
@@ -148,7 +148,9 @@ def open_json_files(
     try:
         inferred = pa.unify_schemas([file.inferred for file in files], promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InvalidInputError("files do not go together", found=error) from None
+        raise InvalidInputError(
+            "the files have columns of the same name and different types", found=error
+        ) from None
     columns = {name: Column(name, type_, "inferred") for name, type_ in _pairs(inferred)}
     columns |= {name: Column(name, type_, "dataset") for name, type_ in of_table.items() if name in columns}
     columns |= {name: Column(name, type_, "given") for name, type_ in options.types.items()}

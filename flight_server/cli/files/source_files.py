@@ -65,7 +65,9 @@ class Rows:
             # Columns that only later files have are found as well; what differs in type is an error.
             self.schema = pa.unify_schemas([file.schema for file in self._files])
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InvalidInputError("files do not go together", found=error) from None
+            raise InvalidInputError(
+                "the files have columns of the same name and different types", found=error
+            ) from None
         check_schema(self.schema)
 
     @property

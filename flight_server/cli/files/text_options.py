@@ -96,14 +96,18 @@ def text_options(
         hint = f"--{_FLAGS.get(each.name, each.name.replace('_', '-'))}"
         value = getattr(given, each.name)
         if value != getattr(default, each.name) and each.name not in _OF_KIND.get(str(kind), ()):
-            raise typer.BadParameter(f"these files have no such option: {kind}", param_hint=hint)
+            raise typer.BadParameter(f"not an option for {kind} files", param_hint=hint)
         is_character = each.name in ("delimiter", "quote", "decimal_point") and value is not None
         if is_character and (len(value) != 1 or not value.isascii()):
-            raise typer.BadParameter(f"one ASCII character expected, found {value!r}", param_hint=hint)
+            raise typer.BadParameter(f"expected one ASCII character, found {value!r}", param_hint=hint)
     if given.delimiter in (given.quote, given.decimal_point):
-        raise typer.BadParameter("is the quote or the decimal point, too", param_hint="--delimiter")
+        raise typer.BadParameter(
+            "the delimiter must differ from the quote and from the decimal point", param_hint="--delimiter"
+        )
     if given.decimal_point not in ".,":
-        raise typer.BadParameter("a point or a comma expected", param_hint="--decimal-point")
+        raise typer.BadParameter(
+            "expected a point or a comma, found " + repr(given.decimal_point), param_hint="--decimal-point"
+        )
     return given
 
 

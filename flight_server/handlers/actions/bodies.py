@@ -43,14 +43,14 @@ def parse_refs(
 def ref_name(field: str, value: Any) -> str:
     """Return the name of a tag (threat T9)."""
     if not is_path_component(string(field, value)):
-        raise InvalidInputError(f"{field}: not a name of a tag", found=shown(value))
+        raise InvalidInputError(f"{field}: not a valid name of a tag", found=shown(value))
     return str(value)
 
 
 def branch_name(field: str, value: Any) -> str:
     """Return the name of a branch (threat T9)."""
     if not all(map(is_path_component, string(field, value).split("/"))):
-        raise InvalidInputError(f"{field}: not a name of a branch", found=shown(value))
+        raise InvalidInputError(f"{field}: not a valid name of a branch", found=shown(value))
     return str(value)
 
 

@@ -14,7 +14,9 @@ def add_columns(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = parse_change("add_columns", body, fields)
     transaction_id = values.pop("transaction_id", None)
     if len(values) != 1:
-        raise InvalidInputError("add_columns: expected columns, or the schema of columns of nulls")
+        raise InvalidInputError(
+            "add_columns: expected either columns (SQL expressions) or schema (new columns of nulls)"
+        )
     add = service.changes.add_null_columns if "schema" in values else service.changes.add_columns
     return {"version": add(reference, *values.values(), transaction_id=transaction_id)}
 

@@ -53,7 +53,9 @@ def _step(
     """Return the body of a step that commits nothing."""
     reference, values = parse_change(action, body, fields, required)
     if "transaction_id" in values:
-        raise InvalidInputError(f"{action}: makes no transaction, and has no transaction_id")
+        raise InvalidInputError(
+            f"{action}: the field transaction_id is not allowed, because the action commits nothing"
+        )
     return reference, values
 
 

@@ -27,7 +27,7 @@ def shallow_clone(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = parse_change("shallow_clone", body, fields, ("target",))
     target = write_target(parse_name(values.pop("target")))
     if target.branch is not None:
-        raise InvalidInputError("shallow_clone: the target is a dataset, and no branch of one")
+        raise InvalidInputError("shallow_clone: target: expected the name of a dataset, found a branch")
     transaction_id = values.pop("transaction_id", None)
     version = service.changes.clone(replace(reference, **values), target, transaction_id=transaction_id)
     return {"dataset": target.name, "version": version}
@@ -38,6 +38,8 @@ def drop_dataset(service: Service, body: bytes) -> dict[str, Any]:
     values = check_fields("drop_dataset", parse_object(body), fields, ("dataset",))
     target = write_target(parse_name(values["dataset"]))
     if target.branch is not None:
-        raise InvalidInputError("drop_dataset: a branch is not a dataset")
+        raise InvalidInputError(
+            "drop_dataset: expected the name of a dataset, found a branch; delete_branch deletes a branch"
+        )
     service.changes.drop(target.name)
     return {"dataset": target.name}

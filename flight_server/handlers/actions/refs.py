@@ -57,7 +57,9 @@ def delete_branch(service: Service, body: bytes) -> dict[str, Any]:
 def _chosen(reference: DatasetReference, fields: dict[str, Any]) -> DatasetReference:
     """Return the version that the name ends in, or that the fields give."""
     if fields and reference != DatasetReference(reference.name):
-        raise InvalidInputError(f"dataset {reference.name}: its name and other fields both give a version")
+        raise InvalidInputError(
+            f"dataset {reference.name}: its name and the fields {', '.join(fields)} both give a version"
+        )
     return replace(reference, **fields)
 
 

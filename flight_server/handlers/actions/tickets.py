@@ -47,11 +47,11 @@ def _request(kind: type[Request], body: bytes) -> Request:
     try:
         return kind.FromString(body)
     except DecodeError:
-        raise InvalidInputError(f"the body is no {name}") from None
+        raise InvalidInputError(f"the body does not parse as a message {name}") from None
 
 
 def _parsed(kind: type[Message], data: bytes) -> Message:
     try:
         return kind.deserialize(data)
     except pa.ArrowInvalid:
-        raise InvalidInputError(f"the body holds no {kind.__name__}") from None
+        raise InvalidInputError(f"the body does not contain a {kind.__name__}") from None

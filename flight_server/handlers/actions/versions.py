@@ -68,7 +68,9 @@ def cleanup(service: Service, body: bytes) -> dict[str, Any]:
     }
     reference, values = parse_change("cleanup", body, fields)
     if values.pop("transaction_id", None) is not None:
-        raise InvalidInputError("cleanup: makes no transaction, and has no transaction_id")
+        raise InvalidInputError(
+            "cleanup: the field transaction_id is not allowed, because the action commits nothing"
+        )
     dry_run = values.pop("dry_run", False)
     seconds = values.pop("older_than_seconds", None)
     if seconds is not None:

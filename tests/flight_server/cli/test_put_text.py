@@ -401,7 +401,7 @@ def test_json_that_is_refused(put: Put, text: str, arguments: list[str], words: 
         ('{"a": {"b": 1.5}}', ["line 5002", "column a", "1.5", "int64"]),
         ('{"a": {"b": 99999999999999999999}}', ["line 5002", "column a", "99999999999999999999"]),
         ('{"a": }', ["line 5002", "not JSON"]),
-        ("[]", ["line 5002", "no object"]),
+        ("[]", ["line 5002", "not a JSON object"]),
     ],
 )
 def test_a_late_line_that_does_not_fit_is_named(

@@ -265,8 +265,8 @@ def test_flight_sql_is_refused_by_name(message: str) -> None:
         (scan(compression="snappy"), "scan.compression: expected one of none, lz4, zstd, found 'snappy'"),
         (scan(compression=[]), "scan.compression"),
         (scan(dataset="a@1", version=1), "both give a version"),
-        (scan(version=1, tag="x"), "version and tag exclude each other"),
-        (scan(filter="a", substrait_filter="AA=="), "filter and substrait_filter exclude each other"),
+        (scan(version=1, tag="x"), "version and tag cannot be given together"),
+        (scan(filter="a", substrait_filter="AA=="), "filter and substrait_filter cannot be given together"),
         (scan(dataset="../a"), "not allowed"),
     ],
 )

@@ -141,7 +141,7 @@ def test_columns_of_many_fragments_are_replaced_in_one_version(
     for staged, message in ((twice, "replaced twice"), ([twice[0], other], "different columns")):
         with pytest.raises(pa.ArrowInvalid, match=message):
             act(client, "commit", **commit | {"staged": staged})
-    with pytest.raises(pa.ArrowInvalid, match="of another kind"):
+    with pytest.raises(pa.ArrowInvalid, match="does not belong to this operation"):
         act(client, "commit", **commit | {"staged": twice, "operation": "add_columns"})
     assert act(client, "commit", **commit | {"staged": twice[:1]}) == {"version": 5}
 
@@ -175,14 +175,14 @@ def test_what_is_refused_leaves_no_files(client: flight.FlightClient, served: Pa
     required = pa.schema([("n", pa.int64()), pa.field("m", pa.int64(), nullable=False)])
     refused: list[tuple[dict[str, Any], pa.Table, str]] = [
         ({**JOIN, "on": ["zz"]}, one, "zz"),
-        ({**JOIN, "on": []}, one, "one key or more"),
+        ({**JOIN, "on": []}, one, "one or more key columns"),
         ({**JOIN, "fragment_id": 1}, one, "no fragment_id"),
         (JOIN, one.select(["n"]), "no column besides its keys"),
         (JOIN, pa.table({"n": [1], "s": ["x"]}), "exists"),
         (JOIN, pa.table({"n": ["1"], "m": [1]}), "different types"),
         (JOIN, pa.table({"n": [1], "m": [1]}, required), "allows none"),
-        (REPLACE, one, "need a fragment_id"),
-        ({**REPLACE, "fragment_id": 1, "on": ["n"]}, one, "on does not go with mode replace_columns"),
+        (REPLACE, one, "needs a fragment_id"),
+        ({**REPLACE, "fragment_id": 1, "on": ["n"]}, one, "on is not allowed with mode replace_columns"),
         ({**REPLACE, "fragment_id": 7}, one.select(["n"]), "no such fragment"),
         ({**REPLACE, "fragment_id": 1}, one.select(["n"]), "together with all others"),
         ({**REPLACE, "fragment_id": 1}, TABLE.slice(0, 4), "fewer rows"),

@@ -88,8 +88,8 @@ def test_create_and_drop(client: flight.FlightClient, root: Path, space: str) ->
     [
         ({"dataset": "t"}, "schema is missing"),
         ({"dataset": "t", "schema": "?"}, "base64"),
-        ({"dataset": "t", "schema": base64.b64encode(b"x" * 40).decode()}, "is no schema"),
-        ({"dataset": "t@3", "schema": encoded(TABLE.schema)}, "names none"),
+        ({"dataset": "t", "schema": base64.b64encode(b"x" * 40).decode()}, "expected a schema"),
+        ({"dataset": "t@3", "schema": encoded(TABLE.schema)}, "goes to the latest version"),
         ({"dataset": "../t", "schema": encoded(TABLE.schema)}, "not allowed"),
         ({"dataset": "t", "schema": encoded(TABLE.schema), "mode": "append"}, "unknown field"),
         ({"dataset": "t", "schema": encoded(pa.schema([("n" * 5000, pa.int8())]))}, "longer than"),
@@ -107,7 +107,7 @@ def test_what_cannot_be_created(
 def test_names_that_are_in_the_way(
     client: flight.FlightClient, root: Path, space: str, tmp_path: Path
 ) -> None:
-    """T8: nothing is made through a link, nor below something that is no namespace."""
+    """T8: nothing is made through a link, nor below a dataset or a file."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (root / "link").symlink_to(outside)
@@ -116,7 +116,7 @@ def test_names_that_are_in_the_way(
     put(client, {"dataset": f"{space}/t", "mode": "create"}, TABLE)
     before = files_below(root)
     for name in ("link/t", "file/t", "t.lance/t", "gone"):
-        with pytest.raises(pa.ArrowInvalid, match=r"no namespace|something else|not allowed"):
+        with pytest.raises(pa.ArrowInvalid, match=r"cannot contain datasets|is taken by|not allowed"):
             act(client, "create_dataset", dataset=f"{space}/{name}", schema=encoded(TABLE.schema))
         with pytest.raises((pa.ArrowInvalid, KeyError)):
             act(client, "drop_dataset", dataset=f"{space}/{name}")
