@@ -87,6 +87,7 @@ fmt: $(DEV_READY) ## format Python and C++, apply lint fixes, list tests on the 
 
 names: $(DEV_READY) ## list the public names of the packages anew, after an intended change
 	$(BIN)/python scripts/update_public_names.py
+	$(BIN)/python scripts/update_names_pages.py
 
 bench: $(DEV_READY) ## compare speed with the reference and with a plain Flight server
 	$(BIN)/python -m benchmarks

@@ -17,6 +17,8 @@
     │                               (ValueError, OSError)
     ├── UnsupportedFeatureError     a flag, version, type or encoding that is not supported
     │                               (NotImplementedError, OSError)
+    ├── MissingNameError            a name that only the reference has
+    │                               (NotImplementedError, AttributeError)
     ├── CorruptFileError            bytes that contradict the format
     │                               (OSError, ValueError)
     ├── CommitConflictError         another commit came first
@@ -137,6 +139,12 @@ class RefConflictError(LanceError, ValueError, OSError):
 
 class UnsupportedFeatureError(LanceError, NotImplementedError, OSError):
     """The dataset uses a feature that this package does not support. The message names it."""
+
+    code = 0
+
+
+class MissingNameError(LanceError, NotImplementedError, AttributeError):
+    """The reference has a name that this package lacks. The message says what to use instead."""
 
     code = 0
 

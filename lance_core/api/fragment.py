@@ -16,7 +16,7 @@ from lance_core.api.fragment_metadata import (
     RowIdMeta,
 )
 from lance_core.api.fragment_session import FragmentSession
-from lance_core.api.late import import_late
+from lance_core.api.late import import_late, refuse_missing
 from lance_core.scan.plan.projection import ROW_ADDRESS
 from lance_core.scan.scanner import LanceScanner, pandas_arguments, row_taker, scan_options
 
@@ -42,6 +42,9 @@ __getattr__ = import_late(__name__, {"write_fragments": "lance_core.api.write_fi
 
 class LanceFragment(FragmentChanges):
     """A fragment of one version of a dataset: a range of its rows."""
+
+    if not TYPE_CHECKING:  # a type checker would believe that every name exists
+        __getattr__ = refuse_missing("LanceFragment")
 
     def __repr__(self) -> str:
         return f"LanceFragment(id={self.fragment_id}, data_files={[file.path for file in self.data_files()]})"

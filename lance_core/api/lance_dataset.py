@@ -14,6 +14,7 @@ from lance_core.api.commit import Committing
 from lance_core.api.fragment import LanceFragment
 from lance_core.api.history import History
 from lance_core.api.indexing import Indexing
+from lance_core.api.late import refuse_missing
 from lance_core.api.opened import Reference
 from lance_core.api.reading import Reading
 from lance_core.api.row_changes import RowChanges
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 class LanceDataset(Reading, BlobReads, RowChanges, ColumnChanges, History, Indexing, Committing):
     """One version of a dataset."""
+
+    if not TYPE_CHECKING:  # a type checker would believe that every name exists
+        __getattr__ = refuse_missing("LanceDataset")
 
     def __len__(self) -> int:
         """Return the number of live rows. Without rows a dataset is false, like a list."""

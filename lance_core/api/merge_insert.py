@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
 
 import pyarrow as pa
 
+from lance_core.api.late import refuse_missing
 from lance_core.api.transactions import from_message
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.changes.rows.key_matches import key_fields
@@ -38,6 +39,9 @@ class MergeInsertBuilder:
 
     The methods that set something return the builder.
     """
+
+    if not TYPE_CHECKING:  # a type checker would believe that every name exists
+        __getattr__ = refuse_missing("MergeInsertBuilder")
 
     def __init__(self, dataset: OpenedDataset, on: tuple[str, ...]) -> None:
         """Use `LanceDataset.merge_insert`, which names the errors."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from lance_core.api.late import refuse_missing
 from lance_core.api.opened import OpenedDataset
 from lance_core.changes import compaction
 from lance_core.changes.compaction import (
@@ -77,6 +78,9 @@ class Compaction:
 
 class DatasetOptimizer:
     """Operations that make a dataset faster to read: `LanceDataset.optimize`."""
+
+    if not TYPE_CHECKING:  # a type checker would believe that every name exists
+        __getattr__ = refuse_missing("DatasetOptimizer")
 
     def __init__(self, dataset: OpenedDataset) -> None:
         self._dataset = dataset

@@ -63,3 +63,25 @@ def test_packages_use_public_names_of_each_other(user: str, package: str) -> Non
     assert used
     found = [f"{path.relative_to(ROOT)}: {name}" for name, path in sorted(used) if name not in public]
     assert not found, found
+
+
+def test_late_names_are_typed() -> None:
+    """Type checkers see every name that is imported at its first use."""
+    for path in (ROOT / "lance_core" / "api").glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        late = {
+            (str(ast.literal_eval(source)), str(ast.literal_eval(name)))
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Dict)
+            for name, source in zip(node.keys, node.values, strict=True)
+            if name and isinstance(source, ast.Constant) and str(source.value).startswith("lance_core.")
+        }
+        for_types = {
+            (str(node.module), name.name)
+            for branch in tree.body
+            if isinstance(branch, ast.If)
+            for node in branch.body
+            if isinstance(node, ast.ImportFrom)
+            for name in node.names
+        }
+        assert late <= for_types, path

@@ -17,6 +17,7 @@ BUILT_IN: dict[type[errors.LanceError], tuple[type[Exception], ...]] = {
     errors.DatasetExistsError: (OSError,),
     errors.RefConflictError: (ValueError, OSError),
     errors.UnsupportedFeatureError: (NotImplementedError, OSError),
+    errors.MissingNameError: (NotImplementedError, AttributeError),
     errors.CorruptFileError: (OSError, ValueError),
     errors.CommitConflictError: (OSError,),
     errors.CommitUnknownError: (OSError,),

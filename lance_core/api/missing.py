@@ -1,0 +1,177 @@
+"""Names of the reference library that this package lacks, and what to use instead.
+
+A name that is listed here raises `MissingNameError` where it is used. docs/pylance-names.md shows the same
+lists, which `make names` compares with the reference. Whoever adds a name to the package removes it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_core.errors import MissingNameError
+
+_INDICES = "build indices with pylance; changes made here keep them right"
+_SEARCH = "search with pylance on the same dataset"
+_QUERIES = "query `to_table()`, or a server, with DuckDB or Polars"
+_SCANS = "`filter`, `limit` and `offset` of `scanner`"
+_WAL = "no write-ahead log: use `insert` and `merge_insert`"
+_OPTIONS = "keep the options that the script gave to `dataset`"
+_COUNTERS = "`explain_plan` of a scan, `index_statistics`"
+_NONE = "nothing"
+
+MISSING: Mapping[str, Mapping[str, str]] = {
+    "LanceDataset": {
+        "all_files": "`get_fragments()`, and `data_files()` of each",
+        "centroids": _INDICES,
+        "commit_batch": "`commit` of one transaction after the other",
+        "commit_existing_index_segments": _INDICES,
+        "create_index": _INDICES,
+        "create_index_uncommitted": _INDICES,
+        "create_scalar_index": _INDICES,
+        "deep_clone": "`shallow_clone`, or a copy of the directory",
+        "filter": _SCANS,
+        "fragment_ids": "`fragment_id` of each of `get_fragments()`",
+        "from_pydantic_model": "`write_dataset` with a schema of Arrow",
+        "get_ivf_model": _INDICES,
+        "initial_storage_options": _OPTIONS,
+        "initialize_mem_wal": _WAL,
+        "io_stats_incremental": _COUNTERS,
+        "io_stats_snapshot": _COUNTERS,
+        "join": _QUERIES,
+        "join_asof": _QUERIES,
+        "latest_storage_options": _OPTIONS,
+        "max_field_id": "`lance_schema`",
+        "mem_wal_index_details": _WAL,
+        "mem_wal_writer": _WAL,
+        "merge_existing_index_segments": _INDICES,
+        "merge_index_metadata": _INDICES,
+        "migrate_manifest_paths_v2": "nothing: both kinds of paths work",
+        "partition_expression": _NONE,
+        "prewarm_index": _INDICES,
+        "remap_row_addrs": "stable row ids",
+        "replace_schema": "`alter_columns`, `replace_field_metadata`",
+        "slice": _SCANS,
+        "sort_by": _QUERIES,
+        "sql": _QUERIES,
+        "stats": "`get_fragments()`, `index_statistics`",
+        "storage_options_accessor": _OPTIONS,
+        "tracked_files": "`get_fragments()`, `versions()`",
+        "truncate_table": '`delete("true")`',
+        "version_refs": "`tags`, `branches`",
+    },
+    "LanceFragment": {
+        "partition_expression": _NONE,
+        "physical_schema": "`schema`",
+    },
+    "LanceOperation": {
+        "Clone": "`shallow_clone`",
+        "DataOverlay": "`update`, `merge_insert`",
+        "DataOverlayFile": "`update`, `merge_insert`",
+        "DataOverlayGroup": "`update`, `merge_insert`",
+    },
+    "LanceScanner": {
+        "from_batches": "`pyarrow.dataset.Scanner`",
+        "from_dataset": "`scanner` of the dataset",
+        "from_fragment": "`scanner` of the fragment",
+        "scan_batches": "`to_batches`",
+        "take": "`take` of the dataset",
+    },
+    "MergeInsertBuilder": {
+        "mark_sstables_as_compacted": _WAL,
+    },
+    "DatasetOptimizer": {
+        "disable_auto_cleanup": "remove the settings `lance.auto_cleanup.*`",
+        "enable_auto_cleanup": "the settings `lance.auto_cleanup.*`",
+        "optimize_indices": _INDICES,
+    },
+    "FragmentMetadata": {"data_files": "`files`", "overlays": _NONE},
+    "CompactionOptions": {
+        "binary_copy_read_batch_bytes": _NONE,
+        "io_buffer_size": _NONE,
+    },
+    "Index": {"files": "nothing: sizes of files of an index are not kept"},
+    "lance": {
+        "BlobDescriptor": "`blob_array`",
+        "BlobDescriptorArrayBuilder": "`blob_array`",
+        "DedicatedBlobWriter": "`blob_array`",
+        "FFILanceTableProvider": "DuckDB, Polars, or the Flight SQL door of a server",
+        "FtsToken": _SEARCH,
+        "PackedBlobWriter": "`blob_array`",
+        "ScanStatistics": _COUNTERS,
+        "bytes_read_counter": _COUNTERS,
+        "CompactedSsTable": _WAL,
+        "ExecutionPlan": "`explain_plan` of a scan",
+        "LsmPointLookupPlanner": _WAL,
+        "LsmScanner": _WAL,
+        "LsmVectorSearchPlanner": _WAL,
+        "ShardSnapshot": _WAL,
+        "ShardWriter": _WAL,
+        "ShardingField": _WAL,
+        "ShardingSpec": _WAL,
+        "evaluate_sharding_spec": _WAL,
+        "io": "fsspec, for other stores",
+        "iops_counter": _COUNTERS,
+        "json_to_schema": "`lance_core.api.schema.json_to_schema`",
+        "schema_to_json": "`lance_core.api.schema.schema_to_json`",
+        "set_logger": "Python's `logging`",
+        "simd_info": _NONE,
+        "tokenize": _SEARCH,
+    },
+    "blob": {"BlobIterator": "`open` of each value"},
+    "dataset": {
+        "AutoCleanupConfig": "a dict of the same keys",
+        "BulkCommitResult": "`commit` of one transaction after the other",
+        "ColumnOrdering": _QUERIES,
+        "DataStatistics": _COUNTERS,
+        "DatasetStats": _COUNTERS,
+        "FieldStatistics": _COUNTERS,
+        "IndexFile": _INDICES,
+        "LanceStats": _COUNTERS,
+        "ScannerBuilder": "`scanner`",
+        "SqlQuery": _QUERIES,
+        "SqlQueryBuilder": _QUERIES,
+        "VectorIndexReader": _INDICES,
+        "VectorSearchQuery": _SEARCH,
+        "VersionRef": "`tags`, `branches`",
+        "serialize_row_addrs": _NONE,
+    },
+    "fragment": {"RowIdSequence": "`RowIdMeta`"},
+    "torch.data": {"concat_batches": "`pyarrow.concat_batches`"},
+    "udf": {
+        "BatchUDFCheckpoint": "`batch_udf` with a `checkpoint_file`",
+        "normalize_transform": _NONE,
+    },
+}
+"""Alternatives of missing names, by the class, module or package (`lance`) that would have the name."""
+
+MISSING_MODULES: Mapping[str, str] = {
+    "bitmap": "`pyroaring.BitMap`",
+    "hf": "`write_dataset` with the batches of Arrow",
+    "indices": _INDICES,
+    "log": "Python's `logging`",
+    "mem_wal": _WAL,
+    "namespace": "the Lance REST namespace of a server",
+    "otel": "`/metrics` of a server",
+    "pydantic": "a schema of Arrow",
+    "query": _SEARCH,
+    "torch": "functions of PyTorch",
+    "tracing": "`explain_plan` of a scan",
+    "vector": _INDICES,
+}
+"""Alternatives of modules that are missing."""
+
+
+def missing_name(place: str, name: str) -> MissingNameError | None:
+    """Return the error of a name that the reference has and this package lacks, or None for any other name.
+
+    Args:
+        place: A class, a module of the reference (`fragment`), or `lance` for the package, which offers
+            the names of its modules, too.
+        name: The name that was used.
+    """
+    places = [*MISSING.values(), MISSING_MODULES] if place == "lance" else [MISSING.get(place, {})]
+    found = next((names[name] for names in places if name in names), None)
+    if found is None:
+        return None
+    owner = "lance_core" if place == "lance" else place
+    return MissingNameError(f"{owner} lacks {name!r} of pylance; use instead: {found}")

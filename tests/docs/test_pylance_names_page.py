@@ -1,0 +1,109 @@
+"""docs/pylance-names.md and the table of missing names are compared with the reference."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.api.missing import MISSING, MISSING_MODULES
+from lance_core.errors import MissingNameError
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "update_names_pages.py"
+REFUSING = ("LanceDataset", "LanceFragment", "MergeInsertBuilder", "DatasetOptimizer")
+"""Classes that answer to missing names with the alternative."""
+
+
+def test_the_page_is_up_to_date() -> None:
+    run = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, (
+        "docs/pylance-names.md differs from the code. If the change is intended, run `make names`, review "
+        f"the difference and commit it with the code:\n{run.stderr}"
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, set[str]]:
+    """The names that each class and module of this package lacks, as the script finds them."""
+    script = runpy.run_path(str(SCRIPT))
+    lacking = {
+        full_name.rpartition(".")[2]: script["lacks"](theirs, ours)
+        for full_name, theirs, ours in script["shared_classes"]()
+    }
+    for module, names in script["reference_modules"]().items():
+        if here := script["names_here"](module):
+            lacking[module] = names - here
+    lacking["lance"] = {name for name in lance.__all__ if not hasattr(lance_core, name)}
+    return lacking
+
+
+def test_what_is_missing_has_an_alternative(found: dict[str, set[str]]) -> None:
+    """A name that is added leaves lance_core/api/missing.py; a new release of the reference adds names."""
+    elsewhere = {name for place, names in MISSING.items() if place != "lance" for name in names}
+    found = found | {"lance": found["lance"] - elsewhere}
+    listed = {f"{place}.{name}" for place, names in MISSING.items() for name in names}
+    missing = {f"{place}.{name}" for place, names in found.items() for name in names}
+    assert not listed - missing, "these names exist: remove them from lance_core/api/missing.py"
+    assert not missing - listed, "these names have no alternative in lance_core/api/missing.py"
+
+
+def test_the_package_offers_what_its_modules_offer() -> None:
+    script = runpy.run_path(str(SCRIPT))
+    for full_name, _, ours in script["shared"]():
+        module, _, name = full_name.rpartition(".")
+        if module in ("blob", "commit", "dataset", "fragment", "optimize", "progress", "udf"):
+            assert getattr(lance_core, name) is ours
+
+
+def test_missing_modules_have_an_alternative() -> None:
+    script = runpy.run_path(str(SCRIPT))
+    missing = {name for name in script["reference_modules"]() if not script["names_here"](name)}
+    assert {name.partition(".")[0] for name in missing} == set(MISSING_MODULES)
+
+
+@pytest.fixture
+def objects(tmp_path: Path) -> dict[str, Any]:
+    dataset = lance_core.write_dataset(pa.table({"x": [1]}), tmp_path / "d")
+    made = (dataset, dataset.get_fragments()[0], dataset.merge_insert("x"), dataset.optimize)
+    return dict(zip(REFUSING, made, strict=True))
+
+
+@pytest.mark.parametrize("kind", REFUSING)
+def test_a_missing_name_says_what_to_use(objects: dict[str, Any], kind: str) -> None:
+    for name, instead in MISSING[kind].items():
+        assert not hasattr(objects[kind], name)
+        assert getattr(objects[kind], name, 7) == 7
+        with pytest.raises(NotImplementedError) as raised:
+            getattr(objects[kind], name)
+        assert str(raised.value) == f"{kind} lacks {name!r} of pylance; use instead: {instead}"
+    with pytest.raises(AttributeError, match=f"'{kind}' object has no attribute 'nonsense'") as plain:
+        _ = objects[kind].nonsense
+    assert not isinstance(plain.value, MissingNameError)
+
+
+def test_the_package_refuses_missing_names() -> None:
+    with pytest.raises(MissingNameError, match="lance_core lacks 'tokenize' of pylance"):
+        _ = lance_core.tokenize
+    with pytest.raises(MissingNameError, match="lance_core lacks 'VectorIndexReader' of pylance"):
+        _ = lance_core.VectorIndexReader
+    with pytest.raises(MissingNameError, match="lance_core lacks 'vector' of pylance"):
+        _ = lance_core.vector
+    with pytest.raises(AttributeError, match="module 'lance_core' has no attribute 'nonsense'"):
+        _ = lance_core.nonsense
+    with pytest.raises(AttributeError, match=r"module 'lance_core\.api' has no attribute 'nonsense'"):
+        _ = lance_core.api.nonsense
+
+
+def test_datasets_are_still_copied_and_pickled(objects: dict[str, Any]) -> None:
+    """Python asks objects for special methods, which are no missing names."""
+    for copied in (copy.copy(objects["LanceDataset"]), pickle.loads(pickle.dumps(objects["LanceDataset"]))):
+        assert copied.to_table() == objects["LanceDataset"].to_table()
