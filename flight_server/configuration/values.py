@@ -56,7 +56,9 @@ def parse_stage_expiry(text: str) -> float:
     """Return more than 0 and at most `MAXIMUM_STAGE_SECONDS` seconds."""
     seconds = parse_seconds(text)
     if not 0 < seconds <= MAXIMUM_STAGE_SECONDS:
-        raise InvalidInputError(f"not a number of seconds above 0 and up to {MAXIMUM_STAGE_SECONDS}: {text!r}")
+        raise InvalidInputError(
+            f"not a number of seconds above 0 and up to {MAXIMUM_STAGE_SECONDS}: {text!r}"
+        )
     return seconds
 
 

@@ -121,7 +121,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     "dataset": {
         "AutoCleanupConfig": "a dict of the same keys",
         "BulkCommitResult": "`commit` of one transaction after the other",
-        "ColumnOrdering": _QUERIES,
         "DataStatistics": _COUNTERS,
         "DatasetStats": _COUNTERS,
         "FieldStatistics": _COUNTERS,
