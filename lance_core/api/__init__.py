@@ -2,13 +2,13 @@
 
 A user of the reference writes `import lance_core as lance`: the package root offers the names that are listed
 here. For a module of the reference, such as `lance.fragment`, write `lance_core.api.fragment`; there are also
-`arrow`, `blob`, `commit`, `dataset`, `file`, `optimize`, `progress`, `sampler`, `schema`, `udf`.
+`arrow`, `bitmap`, `blob`, `commit`, `dataset`, `file`, `optimize`, `progress`, `sampler`, `schema`, `udf`.
 (`lance_core.file` is not `lance.file` but the file format itself.) docs/from-pylance.md lists what
 is missing.
 
     dataset        `dataset` opens a LanceDataset. The class is in lance_dataset, with the methods of reading,
-                   blob_reads, row_changes, column_changes, history, indexing and commit, which all inherit
-                   from opened.
+                   blob_reads, row_changes, column_changes, history, facts, indexing and commit, which all
+                   inherit from opened.
     fragment       LanceFragment, with the methods of fragment_changes; fragment_metadata: the description of
                    a fragment as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
@@ -44,6 +44,7 @@ from lance_core.api.dataset import (
     Version,
     dataset,
 )
+from lance_core.api.facts import DatasetStats, DataStatistics, FieldStatistics, LanceStats, VersionRef
 from lance_core.api.fragment import (
     DataFile,
     DeletionFile,
@@ -132,14 +133,17 @@ __all__ = [
     "CompactionTask",
     "CorruptFileError",
     "DataFile",
+    "DataStatistics",
     "DatasetBasePath",
     "DatasetDelta",
     "DatasetExistsError",
     "DatasetNotFoundError",
     "DatasetOptimizer",
+    "DatasetStats",
     "DeleteResult",
     "DeletionFile",
     "ExecuteResult",
+    "FieldStatistics",
     "FileSystemFragmentWriteProgress",
     "FragmentMetadata",
     "FragmentSession",
@@ -155,6 +159,7 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "LanceStats",
     "LostCoverage",
     "MergeInsertBuilder",
     "NoopFragmentWriteProgress",
@@ -172,6 +177,7 @@ __all__ = [
     "UpdateResult",
     "Version",
     "VersionNotFoundError",
+    "VersionRef",
     "__version__",
     "batch_udf",
     "blob_array",

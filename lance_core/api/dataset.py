@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from lance_core.api.column_changes import AlterColumn
+from lance_core.api.facts import DatasetStats, DataStatistics, FieldStatistics, LanceStats, VersionRef
 from lance_core.api.history import Version
 from lance_core.api.indexing import IndexInformation
 from lance_core.api.lance_dataset import LanceDataset
@@ -37,21 +38,26 @@ __all__ = [
     "Branch",
     "Branches",
     "ColumnOrdering",
+    "DataStatistics",
     "DatasetDelta",
     "DatasetOptimizer",
+    "DatasetStats",
     "DeleteResult",
     "ExecuteResult",
+    "FieldStatistics",
     "Index",
     "IndexInformation",
     "LanceDataset",
     "LanceOperation",
     "LanceScanner",
+    "LanceStats",
     "MergeInsertBuilder",
     "Tag",
     "Tags",
     "Transaction",
     "UpdateResult",
     "Version",
+    "VersionRef",
     "dataset",
     "write_dataset",
 ]
@@ -89,8 +95,7 @@ def dataset(
 ) -> LanceDataset:
     """Open a dataset.
 
-    `block_size`, `read_params` and the sizes of caches have no effect: reads follow the pages, and datasets
-    share the caches of their session.
+    `block_size`, `read_params` and `index_cache_size` have no effect: reads follow the pages.
 
     Args:
         uri: Path or URL of the dataset's directory.
@@ -103,6 +108,8 @@ def dataset(
             `storage_options`.
         session: Caches, memory and settings of reads and changes, also of other versions that are opened from
             the dataset. By default all datasets share one session of the process.
+        metadata_cache_size_bytes, index_cache_size_bytes: Sizes of caches. If one is given and `session` is
+            not, the dataset gets a session of its own with these sizes; see `Session`.
 
     Raises:
         TypeError: `session` is no session of this package.
@@ -115,6 +122,8 @@ def dataset(
             raise UnsupportedFeatureError(f"argument {name!r} is not supported")
     if not isinstance(session, Session | None):
         raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
+    if session is None and not (metadata_cache_size_bytes is None and index_cache_size_bytes is None):
+        session = Session(index_cache_size_bytes, metadata_cache_size_bytes)
     try:
         opened = LanceDataset(
             fspath(uri), version, storage_options, session=session, base_store_params=base_store_params

@@ -11,9 +11,9 @@ import pyarrow as pa
 from lance_core.api.blob_reads import BlobReads
 from lance_core.api.column_changes import ColumnChanges
 from lance_core.api.commit import Committing
+from lance_core.api.facts import Facts
 from lance_core.api.fragment import LanceFragment
 from lance_core.api.history import History
-from lance_core.api.indexing import Indexing
 from lance_core.api.late import refuse_missing
 from lance_core.api.opened import Reference
 from lance_core.api.reading import Reading
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from lance_core.api.write_arguments import WriteArguments
 
 
-class LanceDataset(Reading, BlobReads, RowChanges, ColumnChanges, History, Indexing, Committing):
+class LanceDataset(Reading, BlobReads, RowChanges, ColumnChanges, History, Facts, Committing):
     """One version of a dataset."""
 
     if not TYPE_CHECKING:  # a type checker would believe that every name exists

@@ -21,7 +21,6 @@ _NONE = "nothing"
 
 MISSING: Mapping[str, Mapping[str, str]] = {
     "LanceDataset": {
-        "all_files": "`get_fragments()`, and `data_files()` of each",
         "centroids": _INDICES,
         "commit_batch": "`commit` of one transaction after the other",
         "commit_existing_index_segments": _INDICES,
@@ -30,17 +29,13 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "create_scalar_index": _INDICES,
         "deep_clone": "`shallow_clone`, or a copy of the directory",
         "filter": _SCANS,
-        "fragment_ids": "`fragment_id` of each of `get_fragments()`",
         "from_pydantic_model": "`write_dataset` with a schema of Arrow",
         "get_ivf_model": _INDICES,
-        "initial_storage_options": _OPTIONS,
         "initialize_mem_wal": _WAL,
         "io_stats_incremental": _COUNTERS,
         "io_stats_snapshot": _COUNTERS,
         "join": _QUERIES,
         "join_asof": _QUERIES,
-        "latest_storage_options": _OPTIONS,
-        "max_field_id": "`lance_schema`",
         "mem_wal_index_details": _WAL,
         "mem_wal_writer": _WAL,
         "merge_existing_index_segments": _INDICES,
@@ -53,11 +48,8 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "slice": _SCANS,
         "sort_by": _QUERIES,
         "sql": _QUERIES,
-        "stats": "`get_fragments()`, `index_statistics`",
         "storage_options_accessor": _OPTIONS,
-        "tracked_files": "`get_fragments()`, `versions()`",
         "truncate_table": '`delete("true")`',
-        "version_refs": "`tags`, `branches`",
     },
     "LanceFragment": {
         "partition_expression": _NONE,
@@ -121,17 +113,12 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     "dataset": {
         "AutoCleanupConfig": "a dict of the same keys",
         "BulkCommitResult": "`commit` of one transaction after the other",
-        "DataStatistics": _COUNTERS,
-        "DatasetStats": _COUNTERS,
-        "FieldStatistics": _COUNTERS,
         "IndexFile": _INDICES,
-        "LanceStats": _COUNTERS,
         "ScannerBuilder": "`scanner`",
         "SqlQuery": _QUERIES,
         "SqlQueryBuilder": _QUERIES,
         "VectorIndexReader": _INDICES,
         "VectorSearchQuery": _SEARCH,
-        "VersionRef": "`tags`, `branches`",
         "serialize_row_addrs": _NONE,
     },
     "fragment": {"RowIdSequence": "`RowIdMeta`"},
@@ -144,7 +131,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
 """Alternatives of missing names, by the class, module or package (`lance`) that would have the name."""
 
 MISSING_MODULES: Mapping[str, str] = {
-    "bitmap": "`pyroaring.BitMap`",
     "hf": "`write_dataset` with the batches of Arrow",
     "indices": _INDICES,
     "log": "Python's `logging`",

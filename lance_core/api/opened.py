@@ -10,7 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
-from lance_core.scan.session import Session, session_of
+from lance_core.scan.session import Session
 from lance_core.storage import Storage, storage_for
 from lance_core.table.bases import base_opener
 from lance_core.table.refs import branch_storage, no_branch, read_tag
@@ -103,11 +103,6 @@ class OpenedDataset:
         other.__dict__ |= self.__dict__
         other._snapshot = self._bound(snapshot)
         return other
-
-    @property
-    def session(self) -> Session:
-        """The session of reads and changes of this dataset."""
-        return session_of(self._snapshot)
 
     def _bound(self, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot with the session of the dataset, if the dataset was opened with one."""

@@ -4,7 +4,7 @@
 a snapshot with its session, `rows` the rows of a plan, `ordered` rows in the order of columns, `explain` the
 pages that a scan reads, `validate` the check of a version, `pandas_frame` the frames of scans, `changes` the
 rows that differ between two versions, `history` the versions as lists show them, `samples` random choices,
-`single_file` one data file without a table. The rooms:
+`stored_bytes` the sizes of fields, `single_file` one data file without a table. The rooms:
 
 - `files`: open data files. `opened` is one file, `cache` the files that stay open, `data_files` the interface
   to them, `verified` the columns whose pages are compared with checksums.

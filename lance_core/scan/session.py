@@ -51,7 +51,8 @@ class Session:
 
         Args:
             index_cache_size_bytes: Has no effect: indices are not read.
-            metadata_cache_size_bytes: Memory for the metadata of data files, 64 MiB if not given.
+            metadata_cache_size_bytes: Memory for the metadata of data files, 64 MiB if not given. With 0 no
+                file stays open.
             memory_limit_bytes: See `budget`. Each stream may hold one window of rows beyond it.
             verify_checksums: See the attribute.
             cache_directory: Directory of the statistics that filters gather; see `set_cache_directory`. None
@@ -62,6 +63,7 @@ class Session:
             InvalidInputError: A size is negative.
         """
         for name, size in (
+            ("index_cache_size_bytes", index_cache_size_bytes),
             ("metadata_cache_size_bytes", metadata_cache_size_bytes),
             ("memory_limit_bytes", memory_limit_bytes),
             ("cache_directory_bytes", cache_directory_bytes),
@@ -110,6 +112,13 @@ class Session:
     def size_bytes(self) -> int:
         """Return about how much memory the caches take."""
         return sum(use.bytes for use in self.cache_use().values())
+
+    def index_cache_size_bytes(self) -> int:
+        """Return the memory that cached indices take: 0, as indices are not read."""
+        return 0
+
+    def __repr__(self) -> str:
+        return f"Session({self.size_bytes()} bytes)"
 
     def is_same_as(self, other: Session) -> bool:
         """Return whether both are the same session."""

@@ -69,7 +69,7 @@ class FileCache:
 
         Args:
             max_files: Most files that stay open; None for a share of the descriptors of the process.
-            max_bytes: Most bytes of metadata of these files.
+            max_bytes: Most bytes of metadata of these files; 0 keeps no file.
             statistics: Statistics of values; a new cache of them if not given.
             verify_checksums: Whether a page is compared with its checksum when it is read first. Files
                 without checksums are read unchecked.
@@ -160,8 +160,9 @@ class FileCache:
         num_bytes = opened.known_bytes
         self._num_bytes += num_bytes - opened.kept_bytes
         opened.kept_bytes = num_bytes
+        kept = 1 if self._max_bytes else 0  # one file is kept even if its metadata is larger than the limit
         while len(self._files) > self.max_files or (
-            self._num_bytes > self._max_bytes and len(self._files) > 1
+            self._num_bytes > self._max_bytes and len(self._files) > kept
         ):
             _, dropped = self._files.popitem(last=False)
             self._num_bytes -= dropped.kept_bytes

@@ -247,7 +247,7 @@ def test_an_empty_dataset_is_written_through_its_object(tmp_path: pathlib.Path) 
     lance_core.write_dataset(rows, tmp_path / "d")
     empty = lance_core.dataset(tmp_path / "d", session=session)
     written = lance_core.write_dataset(pa.table({"id": [1]}), empty, mode="append")
-    assert written.session is session
+    assert written.session() is session
     appended = lance_core.LanceOperation.Append(
         lance_core.api.fragment.write_fragments(pa.table({"id": [2]}), empty)
     )

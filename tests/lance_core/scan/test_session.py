@@ -132,7 +132,7 @@ def test_sessions_stay_with_their_datasets(way: str, tmp_path: Path) -> None:
     lance_core.dataset(path).tags.create("first", 1)
     session = Session(verify_checksums=True)
     dataset = WAYS[way](path, session)
-    assert dataset.session.is_same_as(session)
+    assert dataset.session().is_same_as(session)
     damage(tmp_path / "data")
     with pytest.raises(CorruptFileError, match="does not match its checksum"):
         dataset.to_table()
