@@ -80,69 +80,69 @@ class LanceError(Exception):
 
 
 class InvalidInputError(LanceError, ValueError, OSError):
-    """Error of the caller: an argument, column or filter is invalid. The message names it."""
+    """An argument, column or filter of the caller is invalid. The message names it."""
 
 
 class DatasetNotFoundError(LanceError, ValueError, OSError):
-    """Absence of a dataset: the server has none of this name."""
+    """The server has no dataset of this name."""
 
 
 class VersionNotFoundError(DatasetNotFoundError):
-    """Absence of a version: it was never made, or it has been cleaned up."""
+    """The dataset has no such version: it was never made, or it was cleaned up."""
 
 
 class RefNotFoundError(DatasetNotFoundError):
-    """Absence of a tag or branch of this name."""
+    """The dataset has no tag or branch of this name."""
 
 
 class IndexNotFoundError(DatasetNotFoundError, RuntimeError):
-    """Absence of an index of this name."""
+    """The dataset has no index of this name."""
 
 
 class DatasetExistsError(LanceError, OSError):
-    """Refusal to create a dataset where one exists."""
+    """The dataset to be created exists already."""
 
 
 class RefConflictError(LanceError, ValueError, OSError):
-    """Conflict of tags or branches: the name exists already, or others need the one to delete."""
+    """The tag or branch to be created exists already, or the one to be deleted is still in use."""
 
 
 class UnsupportedFeatureError(LanceError, NotImplementedError, OSError):
-    """Refusal of a request or dataset that needs a feature which the server does not implement."""
+    """The request or the dataset needs a feature that the server does not implement."""
 
 
 class CorruptFileError(LanceError, OSError, ValueError):
-    """Contradiction between the bytes of a file and the format."""
+    """Bytes of a file contradict the format or each other."""
 
 
 class CommitConflictError(LanceError, OSError):
-    """Conflict with another commit that was first. If `retryable`, the same change on the new version can
+    """Another commit came first. If `retryable`, the same change on the new version can
     succeed.
     """
 
 
 class CommitUnknownError(LanceError, OSError):
-    """Doubt whether a commit landed. The same call with the same `transaction_id` finds out."""
+    """It is not known whether the commit landed. The same call with the same `transaction_id` finds out."""
 
 
 class StorageError(LanceError, OSError):
-    """Failure of the server's storage."""
+    """The storage of the server failed."""
 
 
 class UnavailableError(LanceError, ConnectionError):
-    """Absence of an answer: no server answers, or the server is overloaded or about to stop."""
+    """No server answers, or the server is overloaded or about to stop."""
 
 
 class NotAuthenticatedError(LanceError, PermissionError):
-    """Refusal of the token: it is missing, wrong or expired."""
+    """The token is missing, wrong or expired."""
 
 
 class NotAllowedError(LanceError, PermissionError):
-    """Refusal of a call that the token does not allow."""
+    """The token does not allow the call."""
 
 
 class InternalError(LanceError, RuntimeError):
-    """Defect of the server; its log has the details under `error_id`."""
+    """The server has a defect. Its log has the details under `error_id`."""
 
 
 _BY_NAME: dict[str, type[LanceError]] = {

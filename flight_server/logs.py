@@ -25,7 +25,7 @@ _log = logging.getLogger("flight_server")
 
 
 class LogFormatter(logging.Formatter):
-    """Escapes control characters, so that no name or message can write a line of its own."""
+    """Formatter that escapes control characters, so that no name or message can begin a line of the log."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")

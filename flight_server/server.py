@@ -30,7 +30,7 @@ _PROBLEMS = {
 
 
 class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Listens from its construction on."""
+    """Flight server that listens as soon as it is constructed."""
 
     def __init__(self, service: Service) -> None:
         """Raise InvalidInputError if the server cannot listen at the address of its settings."""

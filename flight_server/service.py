@@ -30,7 +30,7 @@ from lance_core.api.serving import scheme_of, set_pool_retention, storage_for
 
 
 class Service:
-    """Service of one root: a catalog of datasets, and the rooms that read and change them."""
+    """Service of one root: a catalog of datasets, and the objects that read and change the datasets."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -48,7 +48,7 @@ class Step:
 
 
 class StepError(LanceError):
-    """Failure of a step; the message names the step, and `__cause__` is the error of the job."""
+    """A step failed. The message names the step, and `__cause__` is the error of the job."""
 
 
 @dataclass(frozen=True)

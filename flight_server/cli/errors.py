@@ -24,7 +24,7 @@ asked_server: ContextVar[str | None] = ContextVar("asked_server", default=None)
 
 
 class ErrorReportingGroup(TyperGroup):
-    """Runs a verb; errors of the format, of Flight and of the file system end it with exit code 1."""
+    """Group of commands. Errors of the format, of Flight and of the file system end one with exit code 1."""
 
     def invoke(self, ctx: Any) -> Any:
         asked_server.set(None)

@@ -194,7 +194,7 @@ _SOURCES = {"given": "--types", "dataset": "the dataset", "inferred": "inferred"
 
 
 class _Sent:
-    """Rows on their way, with a progress line on stderr; counts what went."""
+    """Rows that are sent to a server: counts them, and shows a progress line on stderr."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows

@@ -40,7 +40,7 @@ _MOST_NAMED_FILES = 10_000
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that `show` tells about one version of a dataset; -1 where it is not known."""
+    """Facts that `show` prints about one version of a dataset. A number that is not known is -1."""
 
     version: int
     schema: pa.Schema
@@ -65,7 +65,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows on their way: their number if it is known, and the batches."""
+    """Rows that a verb reads: the batches, and the number of rows if it is known."""
 
     num_rows: int | None
     schema: pa.Schema
@@ -73,7 +73,7 @@ class Rows:
 
 
 class Target(ABC):
-    """A dataset, here or on a server."""
+    """A dataset in the local file system or on a server."""
 
     @abstractmethod
     def facts(self) -> Facts: ...

@@ -23,7 +23,7 @@ _BODY_FIELDS = ("dataset", "target", "branch", "tag", "version", "operation", "d
 
 
 class Call:
-    """A request from its first byte to its last.
+    """One request of a client: its errors, and its line in the log.
 
     A `with` block translates errors: what leaves the block is a Flight error, and the trailer holds the
     report (threat T45). Blocks may nest, or follow one another. The request ends with its last block.

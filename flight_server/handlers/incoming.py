@@ -47,7 +47,7 @@ def _readable(what: str) -> Iterator[None]:
 
 
 class Incoming:
-    """The stream of one client, each batch checked before anybody sees it."""
+    """Stream of batches from one client. Each batch is checked before it is returned."""
 
     def __init__(
         self,

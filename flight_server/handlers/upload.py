@@ -22,7 +22,7 @@ _PROGRESS_GROWTH = 1.05
 
 
 class Upload:
-    """Batches of one client, which are complete only when the client says so."""
+    """Upload of one client. It is complete only if the client sends the message `finish` at the end."""
 
     def __init__(
         self,

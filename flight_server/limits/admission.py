@@ -11,13 +11,15 @@ from flight_server.errors import DrainingError, OverloadedError
 
 @dataclass
 class _Slots:
+    """Number and limit of the running calls of one kind."""
+
     name: str
     limit: int
     used: int = 0
 
 
 class _Slot:
-    """One thing that runs; as a class, since every call comes by twice."""
+    """Context of one running call, stream, upload or change. (A class is faster than a generator.)"""
 
     __slots__ = ("_admission", "_slots")
 
@@ -33,7 +35,9 @@ class _Slot:
 
 
 class Admission:
-    """Counts what runs. Open at first; `close` refuses new calls, `end_streams` ends the running ones."""
+    """Counter of the running calls, streams, uploads and changes, with a limit for each kind.
+
+    `close` refuses new calls. `end_streams` ends the running streams."""
 
     def __init__(self, max_streams: int, max_puts: int) -> None:
         self._changed = threading.Condition()
@@ -46,7 +50,7 @@ class Admission:
         self._ending = threading.Event()
 
     def call(self) -> AbstractContextManager[None]:
-        """Return the duration of one call; raises DrainingError once the server is closed."""
+        """Return a context that counts one call; its start raises DrainingError after `close`."""
         return _Slot(self, self._calls)
 
     def stream(self) -> AbstractContextManager[None]:
@@ -56,7 +60,7 @@ class Admission:
         return _Slot(self, self._streams)
 
     def put(self) -> AbstractContextManager[None]:
-        """Return the duration of one upload; raises OverloadedError at the cap."""
+        """Return a context that counts one upload; its start raises OverloadedError at the limit."""
         return _Slot(self, self._puts)
 
     def change(self) -> AbstractContextManager[None]:

@@ -33,7 +33,7 @@ _RECEIPT = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class WriteCommand:
-    """A new version of one dataset. None: the writer decides."""
+    """Command to write a new version of one dataset. The writer has a default for each field that is None."""
 
     dataset: DatasetReference
     """With a branch, never with a version."""
@@ -72,7 +72,7 @@ class WriteCommand:
 
 @dataclass(frozen=True)
 class CommitCommand:
-    """One version of staged writes; the body of the action `commit`."""
+    """Command to make one version of staged writes; the body of the action `commit`."""
 
     dataset: DatasetReference
     operation: str

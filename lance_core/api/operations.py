@@ -61,7 +61,7 @@ class Index:
 
 
 class LanceOperation:
-    """Operations. Whoever wrote the files makes an operation, and passes it to `LanceDataset.commit`."""
+    """Namespace of the operations that a caller who has written files passes to `LanceDataset.commit`."""
 
     class BaseOperation:
         """Base of all operations.
@@ -84,7 +84,7 @@ class LanceOperation:
 
     @dataclass
     class Append(BaseOperation):
-        """Add fragments. The commit gives them their ids."""
+        """Operation that adds fragments. The commit gives them their ids."""
 
         fragments: Iterable[FragmentMetadata]
 
@@ -93,7 +93,7 @@ class LanceOperation:
 
     @dataclass
     class Overwrite(BaseOperation):
-        """Replace all fragments and the schema, or create a dataset."""
+        """Operation that replaces all fragments and the schema, or creates a dataset."""
 
         new_schema: LanceSchema | pa.Schema
         fragments: Iterable[FragmentMetadata]
@@ -106,7 +106,7 @@ class LanceOperation:
 
     @dataclass
     class Delete(BaseOperation):
-        """Give fragments other deletion files, and remove fragments without live rows."""
+        """Operation that gives fragments other deletion files, and removes fragments without live rows."""
 
         updated_fragments: Iterable[FragmentMetadata]
         deleted_fragment_ids: Iterable[int]
@@ -118,7 +118,7 @@ class LanceOperation:
 
     @dataclass
     class Update(BaseOperation):
-        """Move rows with other values to new fragments, or rewrite columns of fragments."""
+        """Operation that moves rows with other values to new fragments, or rewrites columns of fragments."""
 
         removed_fragment_ids: list[int] = field(default_factory=list)
         updated_fragments: list[FragmentMetadata] = field(default_factory=list)
@@ -147,7 +147,7 @@ class LanceOperation:
 
     @dataclass
     class Merge(BaseOperation):
-        """Replace all fragments by the same fragments with added or rewritten columns."""
+        """Operation that replaces all fragments by the same fragments with added or rewritten columns."""
 
         fragments: Iterable[FragmentMetadata]
         schema: LanceSchema | pa.Schema
@@ -169,7 +169,7 @@ class LanceOperation:
 
     @dataclass
     class Project(BaseOperation):
-        """Replace the schema by one with fewer columns, other names or another order."""
+        """Operation that replaces the schema by one with fewer columns, other names or another order."""
 
         schema: LanceSchema | pa.Schema
         preserves_nullability: bool = False
@@ -180,14 +180,14 @@ class LanceOperation:
 
     @dataclass
     class RewriteGroup:
-        """Fragments, and the new fragments with the same rows."""
+        """Fragments to replace, and the new fragments with the same rows."""
 
         old_fragments: Iterable[FragmentMetadata]
         new_fragments: Iterable[FragmentMetadata]
 
     @dataclass
     class RewrittenIndex:
-        """An index that was rewritten, since its rows have other addresses now."""
+        """Index segment that was rewritten, because its rows have other addresses now."""
 
         old_id: str
         new_id: str
@@ -197,7 +197,7 @@ class LanceOperation:
 
     @dataclass
     class Rewrite(BaseOperation):
-        """Replace fragments by others with the same rows."""
+        """Operation that replaces fragments by others with the same rows."""
 
         groups: Iterable[LanceOperation.RewriteGroup]
         rewritten_indices: Iterable[LanceOperation.RewrittenIndex]
@@ -218,7 +218,7 @@ class LanceOperation:
 
     @dataclass
     class Restore(BaseOperation):
-        """Restore the content of an older version."""
+        """Operation that restores the content of an older version."""
 
         version: int
 
@@ -234,7 +234,7 @@ class LanceOperation:
 
     @dataclass
     class DataReplacement(BaseOperation):
-        """Replace files by files with other values of the same columns."""
+        """Operation that replaces files by files with other values of the same columns."""
 
         replacements: list[LanceOperation.DataReplacementGroup]
 
@@ -244,7 +244,7 @@ class LanceOperation:
 
     @dataclass
     class CreateIndex(BaseOperation):
-        """Add and remove index segments."""
+        """Operation that adds and removes index segments."""
 
         new_indices: list[Index]
         removed_indices: list[Index]
@@ -264,7 +264,7 @@ class LanceOperation:
 
     @dataclass
     class UpdateConfig(BaseOperation):
-        """Change settings and metadata. Fields are named by their ids."""
+        """Operation that changes settings and metadata. Fields are named by their ids."""
 
         config_updates: LanceOperation.UpdateMap | None = None
         table_metadata_updates: LanceOperation.UpdateMap | None = None

@@ -117,7 +117,7 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
 
 
 class _Numbered(FragmentWriteProgress):
-    """Observer that tells another one of fragments with a fixed id."""
+    """Observer that passes events on to another observer, with a fixed fragment id."""
 
     def __init__(self, progress: FragmentWriteProgress, fragment_id: int) -> None:
         self._progress = progress
@@ -131,7 +131,7 @@ class _Numbered(FragmentWriteProgress):
 
 
 class _Observer:
-    """Observer of a fragment writer that describes fragments as callers know them."""
+    """Observer of a fragment writer that calls a `FragmentWriteProgress` with `FragmentMetadata`."""
 
     def __init__(self, progress: FragmentWriteProgress) -> None:
         self._progress = progress
@@ -146,7 +146,7 @@ class _Observer:
 def with_fragment_id(
     progress: FragmentWriteProgress | None, fragment_id: int | None
 ) -> FragmentWriteProgress | None:
-    """Return `progress`, told of fragments with the id `fragment_id` if there is one."""
+    """Return `progress`; if `fragment_id` is given, as an observer to which each fragment has this id."""
     return progress if progress is None or fragment_id is None else _Numbered(progress, fragment_id)
 
 

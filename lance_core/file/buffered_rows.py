@@ -86,7 +86,7 @@ class _Built:
 
 
 class _Values(Protocol):
-    """Appends arrays of one type to one array."""
+    """Builder that appends arrays of one type to one array."""
 
     def append(self, array: pa.Array) -> None: ...
 

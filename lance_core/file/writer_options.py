@@ -14,7 +14,7 @@ PAGE_BYTES = 8 << 20
 
 
 class PageRecorder(Protocol):
-    """Collects statistics and checksums of the pages of a file; see `lance_core.statistics.page_recorder`."""
+    """Collector of statistics and checksums of pages; see `lance_core.statistics.page_recorder`."""
 
     def bounds(self, values: pa.Array) -> pa.RecordBatch:
         """Return the statistics of a page of a 0.1 file."""

@@ -126,7 +126,7 @@ def _text_writer(format: Format, file: Any, schema: pa.Schema, delimiter: str) -
 
 
 class _CsvWriter:
-    """Cells with quotes around all text: an empty cell without quotes is null."""
+    """Writer of CSV with quotes around all text, so that an empty cell without quotes is null."""
 
     def __init__(self, file: Any, schema: pa.Schema, delimiter: str) -> None:
         self._schema = pa.schema([(field.name, _cell_type(field)) for field in schema])

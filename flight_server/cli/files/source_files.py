@@ -106,7 +106,7 @@ def _open_dataset(path: str, kind: str, schema: pa.Schema | None = None) -> arro
 
 
 class _DatasetFile(SourceFile):
-    """Parquet and Arrow files, which know their rows."""
+    """Parquet or Arrow file. Both kinds store their number of rows."""
 
     def __init__(self, path: str, kind: str) -> None:
         self.path, self._kind = path, kind

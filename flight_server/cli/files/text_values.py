@@ -22,7 +22,7 @@ _SHOWN_CHARACTERS = 40
 
 
 class Conversion(ABC):
-    """A way from text to values of one type."""
+    """Conversion of text to values of one type."""
 
     type: pa.DataType
 
@@ -70,7 +70,7 @@ def _fails(attempt: Callable[[int, int], Any], start: int, stop: int) -> bool:
 
 @dataclass(frozen=True)
 class Declared(Conversion):
-    """A type from an option or from the column of the dataset: texts have to be values of it.
+    """Conversion to a type that an option or the dataset gives. A text that is no such value is an error.
 
     Attributes:
         type: the type, none that is nested.
@@ -108,7 +108,7 @@ class Declared(Conversion):
 
 @dataclass(frozen=True)
 class Inferred(Conversion):
-    """A type for texts that the type does not change.
+    """Conversion to an inferred type, of which every value can be written as the same text again.
 
     Attributes:
         type: the type.

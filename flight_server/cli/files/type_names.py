@@ -57,7 +57,7 @@ def parse_type(text: str) -> pa.DataType:
 
 
 class _Parser:
-    """Takes the tokens of one name from the front."""
+    """Parser of the tokens of one type name."""
 
     def __init__(self, tokens: list[str]) -> None:
         self.tokens = tokens

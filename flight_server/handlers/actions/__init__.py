@@ -27,7 +27,7 @@ from flight_server.service import Service
 
 @dataclass(frozen=True)
 class Action:
-    """One action: what it does, for ListActions, and how."""
+    """One action: its description for ListActions, and the function that runs it."""
 
     description: str
     run: Callable[[Service, bytes], dict[str, Any] | bytes | Done]

@@ -12,7 +12,7 @@ from lance_core.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class Done:
-    """The answer of an action, and what else the log tells of it."""
+    """The answer of an action, and facts for its line in the log."""
 
     answer: dict[str, Any]
     facts: dict[str, object]

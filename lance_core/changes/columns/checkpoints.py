@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS results (
 
 
 class OpenCheckpoints:
-    """The results while the database is open, for one thread."""
+    """Checkpoints whose database is open: results of the function for batches. For one thread."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
@@ -54,7 +54,9 @@ def _digest(batch: pa.RecordBatch) -> bytes:
 
 
 class Checkpoints:
-    """Results by fragment, by the number of live rows before the batch, and by a digest of its values.
+    """SQLite database with the results of a function, which a repeated attempt need not compute again.
+
+    Their key is the fragment, the number of live rows before the batch, and a digest of the batch.
 
     The rows of a table may change between two attempts. Then the digest differs, and the function computes
     the batch again. Results of equal batches are kept apart, since a function may return different results

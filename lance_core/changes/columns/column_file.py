@@ -36,7 +36,7 @@ from lance_core.write.targets import DIRECTORY
 
 
 class ColumnFileWriter:
-    """Writes columns of the rows of one fragment, batch by batch; for one thread."""
+    """Writer of columns of the rows of one fragment, batch by batch; for one thread."""
 
     def __init__(
         self,

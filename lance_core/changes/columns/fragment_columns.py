@@ -15,7 +15,7 @@ from lance_core.write.targets import DIRECTORY
 
 
 class FragmentColumnsWriter:
-    """Writes columns of all physical rows of one fragment to a file; for one thread.
+    """Writer of columns of all physical rows of one fragment to a file; for one thread.
 
     The classes that inherit from it decide which columns are allowed, and describe the file for the commit.
     """

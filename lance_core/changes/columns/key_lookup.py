@@ -22,7 +22,7 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 class KeyLookup:
-    """Finds rows by the values of one or more columns. Of rows with equal keys it finds the last one.
+    """Lookup of rows by the values of one or more columns. Of rows with equal keys it finds the last one.
 
     The distinct values of each column are numbered. The pairs of numbers of the first two columns are
     numbered again, then the pairs of these and the numbers of the third column, and so on. Two numbers below

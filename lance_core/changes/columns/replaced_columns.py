@@ -38,7 +38,7 @@ class ReplacedColumns:
 
 
 class ReplacedColumnsWriter(FragmentColumnsWriter):
-    """Writes other values for all physical rows of one fragment; for one thread."""
+    """Writer of other values for all physical rows of one fragment; for one thread."""
 
     def __init__(self, snapshot: Snapshot, fragment_id: int, schema: pa.Schema, *, sync: bool = True) -> None:
         """Begin a file.

@@ -68,7 +68,7 @@ class StagedColumns:
 
 
 class StagedColumnsWriter(FragmentColumnsWriter):
-    """Writes new columns of all physical rows of one fragment; for one thread."""
+    """Writer of new columns of all physical rows of one fragment; for one thread."""
 
     def __init__(self, snapshot: Snapshot, fragment_id: int, schema: pa.Schema, *, sync: bool = True) -> None:
         """Begin a file for the columns of `schema`.

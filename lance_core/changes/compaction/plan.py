@@ -24,6 +24,8 @@ from lance_core.write.dataset_options import file_version
 
 @dataclass(frozen=True)
 class _Candidate:
+    """Fragment that a compaction may rewrite."""
+
     fragment: Fragment
     covered_by: Hashable
     """UUIDs of the index segments that cover the fragment."""

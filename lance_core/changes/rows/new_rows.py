@@ -23,7 +23,7 @@ from lance_core.write.targets import TargetBases
 
 
 class NewRows:
-    """Writes moved and inserted rows to new fragments, in bounded memory; for one thread."""
+    """Writer of moved and inserted rows to new fragments, in bounded memory; for one thread."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class Run:
 
 
 class Reader(Protocol):
-    """Decodes the items of one field and of the fields below it."""
+    """Reader of the items of one field and of the fields below it."""
 
     @property
     def num_bytes(self) -> float:

@@ -36,7 +36,7 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 class BatchStatistics:
-    """Gathers the statistics of all fields whose type has statistics."""
+    """Gatherer of the statistics of all fields whose type has statistics."""
 
     def __init__(self, source: Bounds) -> None:
         self._source = source

@@ -16,7 +16,7 @@ from lance_core.schema import Field
 
 
 class Dictionaries:
-    """Turns values into keys, for all files of one write. For one thread."""
+    """Dictionaries that turn values into keys, for all files of one write. For one thread."""
 
     def __init__(self, known: Mapping[int, pa.Array], *, grow: bool) -> None:
         """Start with `known` values by field id. New values are added if `grow` is set, else refused."""

@@ -11,7 +11,7 @@ from lance_core.table.snapshot import Snapshot
 
 
 class DataFiles(Protocol):
-    """Opens data files for scans, takes and changes; thread-safe."""
+    """Opener of data files for scans, takes and changes; thread-safe."""
 
     @property
     def max_files(self) -> int:

@@ -76,6 +76,8 @@ class ComputedColumn:
 
 @dataclass(frozen=True)
 class Projection:
+    """The columns of a result, in order, and their schema."""
+
     columns: tuple[DataColumn | RowColumn | ComputedColumn, ...]
     schema: pa.Schema
 

@@ -55,7 +55,7 @@ class Kept:
 
 
 class Pruner:
-    """Prunes the fragments of one snapshot for one filter.
+    """Pruner of the fragments of one snapshot for one filter.
 
     Args:
         enabled: If False, no row is pruned and no statistics are gathered.

@@ -93,7 +93,7 @@ def statistics_of(
 
 
 class Gatherer:
-    """Gathers statistics of columns of one fragment from rows that a filter decoded."""
+    """Gatherer of statistics of columns of one fragment from rows that a filter decoded."""
 
     def __init__(
         self,

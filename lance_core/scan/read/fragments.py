@@ -73,7 +73,7 @@ class FragmentReader:
 
 
 class FragmentOpener:
-    """Opens the fragments of one scan; `trace` records the pages that are read."""
+    """Opener of the fragments of one scan; `trace` records the pages that are read."""
 
     def __init__(
         self, snapshot: Snapshot, projection: Projection, files: DataFiles, trace: Trace | None = None

@@ -41,7 +41,7 @@ class BatchRun:
 
 
 class BatchCutter:
-    """Cuts the windows of one stream into batches."""
+    """Cutter of the windows of one stream into batches."""
 
     def __init__(self, schema: pa.Schema, options: ScanOptions) -> None:
         self.schema = schema

@@ -170,7 +170,7 @@ class _FragmentRows:
 
 
 class MatchingRows(Source[MatchingWindow]):
-    """Divides the matching rows that the jobs of the first phase find into windows of whole batches."""
+    """Windows of whole batches, made of the matching rows that the jobs of the first phase find."""
 
     def __init__(
         self,

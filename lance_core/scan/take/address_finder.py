@@ -20,7 +20,7 @@ from lance_core.table.snapshot import Snapshot
 
 
 class AddressFinder:
-    """Finds the addresses of the rows of one snapshot. A key that is given twice gives its address twice."""
+    """Finder of the addresses of rows of one snapshot. A key that is given twice gives its address twice."""
 
     def __init__(self, snapshot: Snapshot, fragments: OpenFragments, row_columns: RowColumns) -> None:
         self._manifest = snapshot.manifest

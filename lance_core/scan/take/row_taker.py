@@ -55,7 +55,7 @@ _FEW_VALUES = 10_000
 
 
 class RowTaker:
-    """Takes rows of one version of a table, projected to some columns."""
+    """Taker of rows of one version of a table, projected to some columns."""
 
     def __init__(
         self, snapshot: Snapshot, projection: Projection, files: DataFiles, trace: Trace | None = None
