@@ -1,4 +1,4 @@
-"""Errors on their way to a client: one map from LanceError to Flight status, one form of report.
+"""Errors as clients receive them: the Flight status of each LanceError, and the report.
 
     LanceError                        gRPC status          Flight class
       DatasetNotFoundError            NOT_FOUND            ArrowKeyError
@@ -95,7 +95,8 @@ REFUSALS = (
     RefConflictError,
     DrainingError,
 )
-"""Errors that tell of the request or of other writers; all others tell of the server or its storage."""
+"""Errors whose cause is the request or another writer. All others are problems of the server or its storage.
+"""
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class ErrorReport:
 
 
 def report_error(error: BaseException, root: str) -> ErrorReport:
-    """Return the report of `error`: its own words when it is a LanceError, without the path of the served
+    """Return the report of `error`: its own message if it is a LanceError, without the path of the served
     root.
     """
     error_id = secrets.token_hex(6)

@@ -18,7 +18,7 @@ from lance_core.errors import LanceError
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 _LONGEST_SWEEP_SECONDS = 3600.0
-"""Between two searches for what was staged and never committed."""
+"""Longest time between two searches for expired staged writes."""
 
 # Between the end of the grace and the end of the process: time for streams to tell their clients.
 _LAST_WORDS_SECONDS = 1.0
@@ -50,7 +50,7 @@ def run_server(settings: Settings) -> None:
 
 
 def _started(settings: Settings, server: FlightServer) -> dict[str, object]:
-    """Return what the log tells of a server that starts: no key, no credentials."""
+    """Return the facts for the log about a server that starts, without keys and credentials."""
     is_own_key = settings.signing_key != WELL_KNOWN_KEY
     return {
         "version": lance_core.__version__,
@@ -67,7 +67,7 @@ def _started(settings: Settings, server: FlightServer) -> dict[str, object]:
 
 
 def _stop_signals() -> int:
-    """Return a pipe out of which the numbers of stop signals come, a byte each.
+    """Return a pipe from which the numbers of stop signals can be read, one byte each.
 
     Blocking them for `sigwait` is not enough: libraries make threads when they are imported, in which they
     are not blocked, and one that comes while the main thread does something else ends the process there.
@@ -81,7 +81,7 @@ def _stop_signals() -> int:
 
 
 def _do_nothing(number: int, frame: FrameType | None) -> None:
-    """Do nothing: the interpreter has written the number to the pipe."""
+    """Do nothing. The interpreter has already written the number of the signal to the pipe."""
 
 
 def _expire_staged(service: Service) -> None:

@@ -47,7 +47,10 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
 
     @property
     def locations(self) -> tuple[str, ...]:
-        """The addresses to advertise; none when bound to every interface and none was configured."""
+        """The addresses to advertise.
+
+        There are none if the server listens at all interfaces and none is configured.
+        """
         bound = () if self._service.settings.host in _WILDCARD_HOSTS else (self.uri,)
         return self._service.settings.advertise or bound
 
@@ -89,7 +92,9 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
 
 
 def _check_address(host: str, port: int) -> None:
-    """Say why nobody can listen at an address, which gRPC puts on stderr in its own words.
+    """Raise an error that says why no server can listen at an address.
+
+    (gRPC would write its reason to stderr.)
 
     Raises:
         InvalidInputError: the port is in use or needs more rights, or the host is not this machine.

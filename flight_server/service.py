@@ -1,6 +1,6 @@
-"""Service behind the handlers: the rooms of one server, free of Flight types.
+"""Service behind the handlers: the operations of one server, without Flight types.
 
-datasets    what there is                          reading/datasets.py
+datasets     facts of datasets                          reading/datasets.py
 reads       plans, tickets, streams, lookups       reading/reads.py
 changes     versions of uploads and of actions     writing/changes.py
 staged      uploads first, one commit later        writing/staged_writes.py

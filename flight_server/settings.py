@@ -89,7 +89,7 @@ class Settings:
     allow_unfinished_append: bool = _setting(False, parse_switch)
     """Commit appends of clients that cannot send the finish message."""
     verify_checksums: bool = _setting(False, parse_switch)
-    """Hold the pages that scans read against their checksums, in files that have them."""
+    """Compare the pages that scans read with their checksums, in files that have checksums."""
     stage_expiry: float = _setting(24 * 3600.0, parse_stage_expiry)
     """Seconds after which what was staged and not committed is removed. Cleanups spare files of no version
     for 7 days, at least twice as long.
@@ -148,7 +148,7 @@ class Settings:
 
     @staticmethod
     def unknown_variables(environment: Mapping[str, str] | None = None) -> Iterator[str]:
-        """Yield a sentence for each environment variable that looks like a setting and is none."""
+        """Yield a sentence for each environment variable whose name looks like a setting, but is none."""
         return unknown_variables(_KNOWN, CLIENT_VARIABLES, environment)
 
 

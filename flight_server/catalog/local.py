@@ -58,7 +58,7 @@ class Catalog:
     """
 
     is_remote = False
-    """Whether looking something up means waiting for a store."""
+    """Whether the datasets are in a remote store."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Catalog:
         return self._find(name) is not None
 
     def _find(self, name: str) -> str | None:
-        """Return the path of a dataset, or None where there is none; other errors are those of `locate`."""
+        """Return the path of a dataset, or None if there is none; other errors are those of `locate`."""
         if not self._has_namespace(name):
             return None
         found = {
@@ -140,7 +140,7 @@ class Catalog:
         return next(iter(found.values()), None)
 
     def _has_namespace(self, name: str) -> bool:
-        """Return whether everything above a name is a namespace."""
+        """Return whether all components of a name except the last one are namespaces."""
         namespaces = name.split("/")[:-1]
         return all(
             self._is_namespace("/".join(namespaces[:depth])) for depth in range(1, len(namespaces) + 1)
@@ -156,7 +156,7 @@ class Catalog:
         return did_you_mean(name, near) if near else ""
 
     def _is_there(self, name: str) -> bool:
-        """Tell whether a name is that of a dataset, ambiguous or not."""
+        """Return whether a dataset has this name. It may be ambiguous."""
         try:
             return self.has(name)
         except InvalidInputError:
@@ -174,7 +174,7 @@ class Catalog:
         """Return the absolute path at which a new dataset of this name is made.
 
         Raises:
-            InvalidInputError: something that is neither dataset nor namespace is in the way.
+            InvalidInputError: the name is taken by something else, or a component of it is not a namespace.
         """
         parts = name.split("/")
         if len(parts) > MAXIMUM_NAMESPACES:
@@ -195,7 +195,7 @@ class Catalog:
         return path
 
     def remove_unfinished(self, path: str) -> None:
-        """Remove the directories of a dataset at `path` that was not made after all: those that are empty."""
+        """Remove the empty directories of a dataset at `path`, whose creation failed."""
         with suppress(OSError):
             if not os.listdir(os.path.join(path, VERSIONS_DIRECTORY)):
                 os.rmdir(os.path.join(path, VERSIONS_DIRECTORY))
@@ -205,11 +205,11 @@ class Catalog:
                     os.rmdir(os.path.join(path, directory))
 
     def hide(self, name: str) -> str:
-        """Take a dataset out of service at once: it gets a name that is never served. Returns its path.
+        """Rename a dataset, so that requests no longer find it, and return its new path, for `delete`.
 
         Raises:
-            UnsupportedFeatureError: its directory is a link; what that leads to is not ours to delete.
-            StorageError: it cannot be renamed; errors of `locate`.
+            UnsupportedFeatureError: its directory is a link. The target of a link is not deleted.
+            StorageError: it cannot be renamed. Other errors are those of `locate`.
         """
         path = self.locate(name)
         parent, _, last = name.rpartition("/")
@@ -254,8 +254,8 @@ class Catalog:
         """Return the snapshot that `reference` names.
 
         Raises:
-            DatasetNotFoundError: there is no such dataset, version, tag or branch, or none as old; or another
-                dataset has taken the name of the one whose identity is given.
+            DatasetNotFoundError: there is no such dataset, version, tag or branch, or none as old; or the
+                dataset has another identity than `reference` names, because it was dropped and made again.
             InvalidInputError: as `locate`.
             LanceError: the manifest cannot be read, or uses what is not supported or not allowed.
         """

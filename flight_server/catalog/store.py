@@ -193,12 +193,12 @@ class StoreCatalog(Catalog):
 
 
 def _namespaces(name: str) -> list[str]:
-    """Return everything above a name: `a` and `a/b` for `a/b/c`."""
+    """Return the namespaces that contain a name: `a` and `a/b` for `a/b/c`."""
     components = name.split("/")
     return ["/".join(components[:depth]) for depth in range(1, len(components))]
 
 
 def _place(uri: str) -> str:
-    """Return the URL without what says how versions are committed: data is at the same place either way."""
+    """Return the URL without `+ddb` and parameters, which choose the kind of commit, not the place of data."""
     scheme, separator, path = uri.partition("://")
     return scheme.removesuffix("+ddb") + separator + path.partition("?")[0].rstrip("/")

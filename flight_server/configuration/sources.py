@@ -112,7 +112,7 @@ def _first(known: Known, sources: Iterable[_Source]) -> Given | None:
 def unknown_variables(
     known: Mapping[str, Known], others: Collection[str], environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Yield a sentence for each environment variable that looks like a setting and is none.
+    """Yield a sentence for each environment variable whose name looks like a setting, but is none.
 
     Such a variable stops no server: a Kubernetes service named `lance-flight` makes some, and so do other
     programs. `others` are variables of ours that are no settings of the server.

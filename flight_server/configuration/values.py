@@ -53,7 +53,7 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_stage_expiry(text: str) -> float:
-    """Return more than 0 and at most `MAXIMUM_STAGE_SECONDS` seconds."""
+    """Return a number of seconds, more than 0 and at most `MAXIMUM_STAGE_SECONDS`."""
     seconds = parse_seconds(text)
     if not 0 < seconds <= MAXIMUM_STAGE_SECONDS:
         raise InvalidInputError(

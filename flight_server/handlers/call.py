@@ -1,4 +1,4 @@
-"""One request: who sent it, what it asks for, its lines in the log, and its errors on their way out."""
+"""One request: its client, what it asks for, its line in the log, and its errors as Flight errors."""
 
 import logging
 import time
@@ -64,7 +64,7 @@ class Call:
         self._log(logging.INFO, "change", facts)
 
     def leave_out(self) -> None:
-        """Write no line unless the request fails: probes would fill the log."""
+        """Write no line to the log unless the request fails. Requests of probes would fill the log."""
         self._is_logged = True
 
     def __enter__(self) -> None:
@@ -113,7 +113,7 @@ class Call:
 
 
 def named(target: DatasetReference | Ticket) -> Facts:
-    """Return the facts of a dataset: its name, and what chooses the version."""
+    """Return the facts for the log about a dataset: its name, and the fields that choose the version."""
     facts: dict[str, object] = {}
     if isinstance(target, Ticket):
         facts["dataset"] = target.dataset
@@ -123,7 +123,7 @@ def named(target: DatasetReference | Ticket) -> Facts:
 
 
 def named_in(body: bytes) -> Facts:
-    """Return the facts that the body of an action gives; none where it is not a JSON object."""
+    """Return facts for the log from the body of an action; none if it is not a JSON object."""
     try:
         fields = parse_object(body)
     except LanceError:
@@ -138,7 +138,7 @@ def _short(value: str | int) -> str:
 
 
 def _peer_of(context: flight.ServerCallContext) -> str:
-    """Return the client's address, and who it says it is where the server asks for that."""
+    """Return the client's address, and its identity if the server asks for one."""
     identity = context.peer_identity().decode("utf-8", "replace")
     address = unquote(context.peer())
     return f"{identity}@{address}" if identity else address

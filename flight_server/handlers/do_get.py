@@ -34,7 +34,10 @@ def _write_options(compression: str) -> ipc.IpcWriteOptions:
 def _parts(
     service: Service, call: Call, stream: ScanStream
 ) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
-    """Yield None when the stream is admitted, and then what is sent. Until then errors are the handler's."""
+    """Yield None when the stream is admitted, and then the parts to send.
+
+    An error before None fails the call.
+    """
     with call, service.admission.stream(), closing(stream.runs):
         yield None
         runs = _until_stopped(service, stream)
@@ -59,7 +62,7 @@ def _until_stopped(service: Service, stream: ScanStream) -> Iterator[BatchRun]:
 
 
 def _counted(call: Call, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
-    """Pass on what is sent, and add its rows and bytes to the call's line in the log."""
+    """Yield the same parts, and add their rows and bytes to the call's line in the log."""
     counts = {"rows": 0, "bytes": 0}
     call.describe(lambda: counts)
     for run in runs:

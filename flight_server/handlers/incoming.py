@@ -1,4 +1,4 @@
-"""Batches that a client sends in a DoPut or a DoExchange. Nothing else reads from one (threat T15).
+"""Batches that a client sends in a DoPut or a DoExchange. No other code reads from a client (threat T15).
 
 Arrow's reader checks structure only: an offset or an index that lies crashes the process on first touch. So
 `validate(full=True)` is the first touch of a batch, and the number of rows is looked at before.
@@ -20,7 +20,7 @@ from lance_core.errors import InvalidInputError, LanceError
 
 MAXIMUM_ROWS_PER_BATCH = 1 << 24
 _RETURN_BYTES = 64 << 20
-"""Received between two looks at how much memory the allocator keeps."""
+"""Bytes that are received between two checks of the memory that the allocator keeps."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Received:
 
 @contextmanager
 def _readable(what: str) -> Iterator[None]:
-    """Turn errors of Arrow into errors of the client, and errors of memory into an error of this upload."""
+    """Turn errors of Arrow, and a lack of memory, into InvalidInputError."""
     try:
         yield
     except MemoryError:

@@ -20,7 +20,7 @@ def rpc(
     """Turn a handler `(service, call, ...)`, a function or a generator, into a method of an RPC.
 
     The RPC is called with `(service, context, ...)`. It counts as running while it lasts, is refused while
-    the server drains, and leaves with nothing but Flight errors (threat T45).
+    the server drains, and raises only Flight errors (threat T45).
     """
     name = handler.__name__.title().replace("_", "")
 

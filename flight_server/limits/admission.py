@@ -54,8 +54,9 @@ class Admission:
         return _Slot(self, self._calls)
 
     def stream(self) -> AbstractContextManager[None]:
-        """Return the duration of one stream, which outlives the call that opened it; raises
-        OverloadedError at the cap.
+        """Return a context that counts one stream; its start raises OverloadedError at the limit.
+
+        A stream lasts longer than the call that opens it.
         """
         return _Slot(self, self._streams)
 
@@ -64,7 +65,7 @@ class Admission:
         return _Slot(self, self._puts)
 
     def change(self) -> AbstractContextManager[None]:
-        """Return the duration of an action that changes datasets; there may be as many as uploads."""
+        """Return a context that counts one action that changes datasets. The limit is that of uploads."""
         return _Slot(self, self._changes)
 
     def _enter(self, slots: _Slots) -> None:
@@ -85,7 +86,7 @@ class Admission:
             self._changed.notify_all()
 
     def check_stream(self) -> None:
-        """Raise DrainingError when the time to finish is over. Streams call this between their batches."""
+        """Raise DrainingError after `end_streams`. Streams call this between their batches."""
         if self._ending.is_set():
             raise DrainingError(
                 "the server stopped before the stream ended; read the rest from another one or later"
@@ -99,17 +100,17 @@ class Admission:
         self._ending.set()
 
     def wait_idle(self, seconds: float) -> bool:
-        """Wait until nothing runs, `seconds` at most; whether that came true."""
+        """Wait until nothing runs, at most `seconds`. Return whether nothing runs."""
         deadline = time.monotonic() + seconds
         with self._changed:
             return self._changed.wait_for(lambda: self._running == 0, max(0.0, deadline - time.monotonic()))
 
     @property
     def streams(self) -> int:
-        """Streams running now."""
+        """Number of running streams."""
         return self._streams.used
 
     @property
     def puts(self) -> int:
-        """Uploads running now."""
+        """Number of running uploads."""
         return self._puts.used

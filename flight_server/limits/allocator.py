@@ -1,8 +1,8 @@
-"""Limits for the C library's allocator, which keeps memory into which uploads are received.
+"""Limits for the memory that the C library's allocator keeps after uploads.
 
-gRPC receives in many threads, and glibc gives each an arena of its own, up to eight per core, out of which
-freed memory returns to the system from the end only. What was kept of that added up to twice what clients had
-sent. Other C libraries have no arenas, and here nothing is done with them.
+gRPC receives in many threads. glibc gives each thread its own arena, up to eight per core, and returns freed
+memory of an arena to the system only from its end. Without limits, the arenas kept up to twice the bytes that
+clients had sent. Other C libraries have no arenas; for them, nothing is set.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ class Allocator:
     """The allocator of this process."""
 
     def __init__(self) -> None:
-        """Bound the number of arenas, from now on."""
+        """Limit the number of arenas of this process from now on."""
         self._library = ctypes.CDLL(None)
         with suppress(AttributeError):
             self._library.mallopt(_M_ARENA_MAX, _ARENAS)
@@ -30,7 +30,7 @@ class Allocator:
         self._lock = threading.Lock()
 
     def return_freed(self) -> None:
-        """Return freed memory to the system where the process has grown by 128 MiB since the last time."""
+        """Return freed memory to the system if the process has grown by 128 MiB since the last return."""
         if not self._lock.acquire(blocking=False):
             return  # another thread is at it
         try:

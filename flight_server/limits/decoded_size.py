@@ -1,4 +1,4 @@
-"""Sizes of decoded arrays in bytes: values that a few bytes stand for are counted in full."""
+"""Sizes of decoded arrays in bytes. Values that share bytes are counted in full, each for itself."""
 
 import numpy as np
 import pyarrow as pa
@@ -8,10 +8,10 @@ _VIEW_BYTES = 16
 
 
 def decoded_bytes(array: pa.Array) -> int:
-    """Return the bytes of the values of a valid array, shared or not; each value counts as one at least.
+    """Return the bytes of the values of a valid array, where values that share bytes count in full.
 
-    Dictionaries are counted as the values they stand for, views as the text they show. Other arrays hold at
-    least the bytes of their values.
+    A value counts as 1 byte or more. The size of a dictionary array is that of its decoded values, the size of
+    views is that of their texts.
     """
     array_type = array.type
     if isinstance(array_type, pa.BaseExtensionType):

@@ -1,4 +1,4 @@
-"""Facts of datasets: what there is, and what the manifests of a dataset tell. Free of Flight types."""
+"""Facts of datasets: which there are, and what their manifests say. Without Flight types."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ class DatasetDescription:
     branch: str | None
     """None is the main branch."""
     identity: str
-    """Text that differs for a version of the same number in a dataset that was dropped and made again."""
+    """Identity of the manifest. A dataset that was dropped and made again has other identities."""
     fragment_ids: frozenset[int]
     data_storage_version: str
     indices: tuple[IndexDescription, ...]
@@ -84,7 +84,7 @@ class Datasets:
     """Facts of the datasets of one catalog. Thread-safe."""
 
     def __init__(self, catalog: Catalog, root: str) -> None:
-        """Show no `root`, the path of the served folder, in error messages."""
+        """Read from `catalog`. Error messages never show `root`, the path of the served folder."""
         self._catalog = catalog
         self._root = root
 

@@ -20,9 +20,9 @@ from lance_core.api.serving import (
 from lance_core.errors import UnsupportedFeatureError
 
 _KEYS_PER_TICKET = 40_000
-"""A key has up to 20 digits, and a ticket at most 1 MiB."""
+"""Most keys of one ticket: a key has up to 20 digits, and a ticket at most 1 MiB."""
 MAXIMUM_DELETED = 1_000_000
-"""Rows that were deleted one by one; whole fragments do not count."""
+"""Most deleted rows that are listed. Rows of fragments that were removed as a whole do not count."""
 
 Numbers = npt.NDArray[np.uint64]
 
@@ -34,7 +34,8 @@ class DifferenceCommands:
     """Commands that read the rows that differ."""
 
     inserted: ScanCommand
-    """In the later version, with the columns `_rowid`, `_row_created_at_version` and so on."""
+    """Rows as they are in the later version, with the columns `_rowid`, `_row_created_at_version` and so on.
+    """
     updated: ScanCommand
     """Rows as they are in the later version."""
     deleted: tuple[ScanCommand | TakeCommand, ...]
@@ -66,7 +67,7 @@ def difference_commands(
 
 
 def _deleted(differences: RowDifferences, earlier: DatasetReference) -> Iterator[ScanCommand | TakeCommand]:
-    """Yield one scan of fragments that are gone as a whole, and takes of single rows."""
+    """Yield one scan of the fragments that were removed as a whole, and takes of single rows."""
     manifest = differences.begin.manifest
     columns = (*(field.name for field in manifest.schema.fields), ROW_ID)
     num_rows = {fragment.id: fragment.num_rows for fragment in manifest.fragments}
@@ -91,7 +92,7 @@ def _deleted(differences: RowDifferences, earlier: DatasetReference) -> Iterator
 
 
 def _by_fragment(differences: RowDifferences) -> Iterator[Numbers]:
-    """Yield the addresses of the deleted rows, those of one fragment together."""
+    """Yield the addresses of the deleted rows, one array per fragment."""
     held: list[Numbers] = []
     for _, addresses in differences.deleted():
         cuts = np.flatnonzero(np.diff(addresses >> _FRAGMENT_SHIFT)) + 1

@@ -1,4 +1,4 @@
-"""Facts of an index as the action `describe` and the command line tell them."""
+"""Facts of an index for the action `describe` and the command line."""
 
 from typing import Any
 

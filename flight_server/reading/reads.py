@@ -86,7 +86,7 @@ class ScanStream:
 
     schema: pa.Schema
     runs: Generator[BatchRun, None, None]
-    """The caller closes it, which stops the decoding."""
+    """Runs of batches. Closing the iterator stops the decoding."""
     has_dictionaries: bool
     """Whether a type of the schema, or a type below it, is a dictionary."""
     compression: str = "none"
@@ -96,7 +96,7 @@ class Reads:
     """Reads of the datasets of one catalog. Thread-safe."""
 
     def __init__(self, catalog: Catalog, tickets: Tickets, max_answer_bytes: int) -> None:
-        """Limit the rows that answer one batch of keys of a lookup to `max_answer_bytes`."""
+        """Answer one batch of keys of a lookup with at most `max_answer_bytes` of rows."""
         self._catalog = catalog
         self._tickets = tickets
         self._max_answer_bytes = max_answer_bytes
@@ -161,7 +161,7 @@ class Reads:
         return project(snapshot.manifest.schema, scan_options(command, snapshot)).schema
 
     def redeem(self, ticket: bytes) -> Asked:
-        """Return what a ticket of this server, or a command used as one, asks for; nothing is opened."""
+        """Return the ticket or the command in the bytes of a ticket. This opens no dataset."""
         return self._tickets.redeem(ticket) if is_ticket(ticket) else parse_command(ticket)
 
     def stream(self, asked: Asked) -> ScanStream:
@@ -184,7 +184,7 @@ class Reads:
         return self._tickets.renew(redeemed)
 
     def cancel(self, tickets: Sequence[bytes]) -> bool:
-        """Redeem tickets no more; see `Tickets.cancel`. Their running streams go on."""
+        """Cancel tickets; see `Tickets.cancel`. Their running streams go on."""
         return self._tickets.cancel(tickets)
 
     def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
@@ -215,7 +215,7 @@ class Reads:
         )
 
     def _ticket(self, pinned: DatasetReference, snapshot: Snapshot, columns: Columns) -> Ticket:
-        """Return a ticket for columns of a snapshot, still without rows."""
+        """Return a ticket for columns of a snapshot, without any rows. The caller adds the rows."""
         return Ticket(
             dataset=pinned.name,
             version=snapshot.manifest.version,

@@ -1,4 +1,7 @@
-"""Tickets of one server: signed when they leave, checked when they come back. Free of Flight types."""
+"""Tickets of one server: signed before they are sent, and checked when they are redeemed.
+
+Without Flight types.
+"""
 
 import time
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ class Tickets:
         self._cancelled = CancelledTickets()
 
     def expiry(self) -> int:
-        """Return the time at which a ticket of now expires, in seconds since the epoch."""
+        """Return the time at which a ticket that is made now expires, in seconds since the epoch."""
         return int(time.time() + self._lifetime)
 
     def sign(self, ticket: Ticket) -> bytes:
@@ -43,6 +46,9 @@ class Tickets:
         return self.sign(renewed), renewed.expires
 
     def cancel(self, tickets: Sequence[bytes]) -> bool:
-        """Redeem tickets no more. Return False if too many cancelled tickets are remembered already."""
+        """Refuse these tickets from now on.
+
+        Return False, and cancel none, if there are too many cancelled tickets.
+        """
         now = time.time()
         return self._cancelled.add({data: decode_ticket(data, self._key, now) for data in tickets}, now)

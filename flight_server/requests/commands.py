@@ -191,7 +191,7 @@ def _parsed(message: M, data: bytes, what: str) -> M:
 
 
 def _json_form(name: str, value: AnyValue) -> AnyValue:
-    """Return the value of a protobuf field as the JSON form of the command would write it."""
+    """Return the value of a protobuf field in the form that it has in a JSON command."""
     if name == "columns":
         if "expressions" not in value:
             return value.get("names", [])
@@ -291,7 +291,7 @@ def parse_explain(data: bytes) -> tuple[ScanCommand, bool]:
 
 
 def _object(field: str, value: AnyValue) -> AnyValue:
-    """Return the value, which is checked where it is used."""
+    """Return any value unchanged. The caller checks it."""
     return value
 
 

@@ -113,8 +113,8 @@ def number(field: str, value: Any) -> float:
 
 
 def integer(minimum: int = 0, maximum: int = _LARGEST_INTEGER) -> Callable[[str, Any], int]:
-    """Return an integer of the range, written as a number or (for clients without 64-bit numbers) as a
-    string.
+    """Return a check for integers of a range, written as a number or (for clients without 64-bit numbers) as
+    a string.
     """
 
     def check(field: str, value: Any) -> int:
@@ -166,7 +166,7 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
 
 
 def unsupported(field: str, value: Any) -> NoReturn:
-    """Refuse a field of the contract that this release does not serve."""
+    """Return a check that refuses a documented field which this release does not support."""
     raise UnsupportedFeatureError(f"{field} is not supported yet")
 
 

@@ -36,7 +36,7 @@ def is_path_component(text: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """Return a client's text as it may stand in messages and logs: escaped and short."""
+    """Return a client's text in a form that is safe in messages and logs: escaped, quoted and short."""
     escaped = ascii(text)
     return escaped if len(escaped) <= 160 else f"{escaped[:150]}...{escaped[0]}"
 
@@ -57,9 +57,9 @@ class DatasetReference:
     asof: datetime | None = None
     """The last version of `branch` that was committed before this time."""
     ref: str | None = None
-    """A tag or, where there is none of this name, a branch."""
+    """A tag; a branch if there is no such tag."""
     identity: str | None = None
-    """Identity of the manifest, which differs for another dataset under the same name and number."""
+    """Identity of the manifest. A dataset that was dropped and made again has other identities."""
 
     def __post_init__(self) -> None:
         """Raise InvalidInputError, which names the component that is not allowed, or the fields."""
@@ -97,7 +97,7 @@ class DatasetReference:
 
     @property
     def names_a_version(self) -> bool:
-        """Whether it asks for anything but the latest version of the main branch."""
+        """Whether the reference is to anything but the latest version of the main branch."""
         return any(part is not None for part in (self.version, self.tag, self.branch, self.asof, self.ref))
 
 

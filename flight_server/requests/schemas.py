@@ -10,7 +10,7 @@ from lance_core.api.serving import Alteration, parse_type
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 MAXIMUM_FIELDS = 20_000
-"""Fields of a schema, those below others included."""
+"""Most fields of a schema, nested fields included."""
 MAXIMUM_DEPTH = 64
 MAXIMUM_FIELD_NAME_BYTES = 4096
 MAXIMUM_METADATA_BYTES = 1 << 20

@@ -57,9 +57,9 @@ class Ticket:
     dataset: str
     version: int
     identity: str
-    """Identity of the manifest; another one under the same name and version is another dataset."""
+    """Identity of the manifest. A dataset that was dropped and made again has other identities."""
     expires: int
-    """Seconds since the epoch; refused from then on."""
+    """Seconds since the epoch, from which on the ticket is refused."""
     fragment_scans: tuple[FragmentScan, ...]
     branch: str | None = None
     """None: the main branch."""

@@ -36,7 +36,7 @@ class WriteCommand:
     """Command to write a new version of one dataset. The writer has a default for each field that is None."""
 
     dataset: DatasetReference
-    """With a branch, never with a version."""
+    """Dataset and perhaps a branch, without a version."""
     mode: Mode | Literal["merge_insert", "add_columns", "replace_columns"] = "append"
     merge: MergePlan | None = None
     """Plan of a merge."""
@@ -55,18 +55,19 @@ class WriteCommand:
     properties: Mapping[str, str] = field(default_factory=dict)
     """Properties for the transaction to record."""
     stage: bool = False
-    """Write files for a commit to come."""
+    """Whether only files are written, and the action `commit` makes the version later."""
     report_bytes: int | None = None
-    """Tell of progress after so many bytes, for clients that send little ahead; None: now and then."""
+    """Send a progress message after every so many bytes, for clients that send little ahead. None: a default.
+    """
 
     @property
     def needs_finish(self) -> bool:
-        """Whether half of the batches would do harm even where unfinished appends are allowed."""
+        """Whether the finish message is required even if unfinished appends are allowed."""
         return self.mode != "append" or self.stage
 
     @property
     def creates(self) -> bool:
-        """Whether there may be no dataset yet."""
+        """Whether the command may create the dataset."""
         return self.mode in ("create", "overwrite")
 
 
@@ -80,7 +81,7 @@ class CommitCommand:
     staged: tuple[str, ...]
     """Receipts, each once."""
     read_version: int | None = None
-    """Conflicts are looked for from here on; None: from where the writes were made."""
+    """Version from which on conflicts are looked for. None: the version that the writes were made on."""
     transaction_id: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     stream: StreamBatch | None = None
@@ -91,7 +92,8 @@ def write_command(fields: Any) -> WriteCommand:
     """Return the command of the JSON object `fields`.
 
     Raises:
-        InvalidInputError: a field that is unknown, of the wrong type or not for this mode; names it.
+        InvalidInputError: a field is unknown, has the wrong type, or is not for this mode. The message names
+            it.
     """
     values = check_fields("write", fields, _FIELDS, required=("dataset",))
     mode = values.get("mode", "append")

@@ -67,7 +67,7 @@ class Changes:
         self._targets = targets
 
     def put(self, command: WriteCommand, upload: Batches) -> Written:
-        """Make a version of uploaded batches; nothing of it is visible before it is complete.
+        """Make a version of uploaded batches. No row is visible before the version is complete.
 
         Raises:
             DatasetNotFoundError: an append to a dataset or branch that does not exist.
@@ -109,7 +109,9 @@ class Changes:
     def clone(
         self, source: DatasetReference, target: DatasetReference, *, transaction_id: str | None = None
     ) -> int:
-        """Begin the dataset `target` with a version of another dataset; no data is copied.
+        """Make the dataset `target`, whose first version has the rows of a version of another dataset.
+
+        No data is copied.
 
         Raises:
             DatasetNotFoundError: there is no such version.

@@ -21,7 +21,7 @@ def put_columns(base: Snapshot, command: WriteCommand, upload: Batches, abandona
 
     Raises:
         CommitUnknownError: it cannot be determined whether the version was made.
-        LanceError: others mean that the columns cannot be written; nothing was.
+        LanceError: any other error: the columns cannot be written, and nothing was changed.
     """
     transaction_id = command.transaction_id
     if command.fragment_id is None:

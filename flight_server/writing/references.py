@@ -78,7 +78,7 @@ class References:
             return list_branches(opened.root)
 
     def create_branch(self, branch: str, source: DatasetReference) -> int:
-        """Begin a branch with a version.
+        """Make a branch that begins with a version.
 
         Raises:
             DatasetNotFoundError: there is no such version.

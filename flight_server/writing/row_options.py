@@ -16,7 +16,7 @@ def write_options(command: WriteCommand) -> DatasetWriteOptions:
 
     Raises:
         InvalidInputError: there is no such version of data files.
-        UnsupportedFeatureError: a version that is not stable yet.
+        UnsupportedFeatureError: this version of data files is not stable yet.
     """
     given = {
         "max_rows": command.max_rows_per_file,

@@ -49,7 +49,7 @@ class Committed:
 
     version: int
     num_rows: int | None = None
-    """Rows that were staged. None where the batch of a stream was committed before."""
+    """Number of staged rows. None if this batch of a stream was committed before."""
 
 
 class StagedWrites:

@@ -126,7 +126,10 @@ class Staging:
         raise AssertionError  # never comes to an end
 
     def give_back(self, held: Held) -> None:
-        """End claims that nobody shares, so that others can claim. A claim that cannot be ended stays."""
+        """End claims that no other commit shares, so that others can claim the writes.
+
+        A claim that cannot be ended stays.
+        """
 
         def end(receipt: str) -> None:
             with suppress(StorageError):
@@ -158,7 +161,7 @@ class Staging:
                 self._storage.delete_file(_path(receipt, _CLAIM, number))
 
     def has_any(self) -> bool:
-        """Return whether something is staged."""
+        """Return whether there are staged writes."""
         return any(file.path.endswith(_RECORD) for file in self._storage.list_files(DIRECTORY))
 
     def older_than(self, seconds: float) -> Iterator[tuple[str, float]]:
@@ -221,7 +224,10 @@ class Staging:
         return None if values is None else values.get("end", "")
 
     def _note(self, path: str) -> dict[str, Any] | None:
-        """Return a claim or its end; None if there is none, empty if a power failure left nothing of it."""
+        """Return the content of the file of a claim or of its end; None if there is no file.
+
+        It is empty after a power failure.
+        """
         try:
             data = self._storage.read_file(path)
         except FileMissingError:

@@ -1,6 +1,6 @@
-"""Datasets that calls of this server change: held while they are changed, so that none is dropped meanwhile.
+"""Datasets that calls of this server change. No dataset is dropped while a call changes it.
 
-Free of Flight types.
+Without Flight types.
 """
 
 import threading
@@ -129,7 +129,9 @@ class Targets:
                 self._dropping.discard(path)
 
     def tidy(self, path: str) -> None:
-        """Remove the empty directories of a dataset that was never made, unless it is being made."""
+        """Remove the empty directories of a dataset whose creation failed, unless another call creates it
+        now.
+        """
         with self._lock:
             if not self._writing[path]:
                 del self._writing[path]

@@ -11,7 +11,10 @@ from lance_core.api.serving import StagedChange, StagedWriter
 
 
 class Batches(Protocol):
-    """Source of rows. The iteration ends only when all rows have come, and raises if they will not come."""
+    """Source of rows.
+
+    The iteration ends when all rows were received, and raises an error if the upload breaks off.
+    """
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -37,7 +40,7 @@ class Abortable(Protocol):
 
 
 Abandonable = Callable[[Abortable], AbstractContextManager[None]]
-"""A time in which a writer may be aborted, see `Targets.abandonable`."""
+"""Context in which a writer may be aborted; see `Targets.abandonable`."""
 
 
 def write_all(writer: StagedWriter, upload: Batches, abandonable: Abandonable) -> StagedChange:

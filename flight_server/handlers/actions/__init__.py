@@ -32,9 +32,11 @@ class Action:
     description: str
     run: Callable[[Service, bytes], dict[str, Any] | bytes | Done]
     changes: bool = True
-    """Whether it takes one of the slots for changes, and a line in the log."""
+    """Whether the action changes something: then it counts against the limit of changes, and the log has a
+    line.
+    """
     is_probe: bool = False
-    """Whether monitors call it so often that the log leaves it out."""
+    """Whether monitors call the action so often that the log leaves it out."""
 
 
 ACTIONS: Mapping[str, Action] = {

@@ -21,7 +21,7 @@ class Done:
 def parse_change(
     action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
 ) -> tuple[DatasetReference, dict[str, Any]]:
-    """Return the dataset and branch that an action changes, and its other fields.
+    """Return the dataset and branch that an action changes, and the other fields of its body.
 
     `fields` come beside `dataset`, `branch` and `transaction_id`; InvalidInputError names what is wrong.
     """
@@ -33,8 +33,8 @@ def parse_change(
 def parse_refs(
     action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
 ) -> tuple[DatasetReference, dict[str, Any]]:
-    """Return the dataset whose tags or branches an action is about, perhaps with a version, and its other
-    fields.
+    """Return the dataset whose tags or branches an action is about, perhaps with a version, and the other
+    fields of the body.
     """
     values = check_fields(action, parse_object(body), {"dataset": string, **fields}, ("dataset", *required))
     return parse_name(values.pop("dataset")), values
@@ -55,7 +55,7 @@ def branch_name(field: str, value: Any) -> str:
 
 
 def texts(field: str, value: Any) -> dict[str, str | None]:
-    """Return texts by name; null removes one."""
+    """Return an object of strings and nulls. (A null removes the entry of this name.)"""
     if not isinstance(value, dict):
         raise InvalidInputError(f"{field}: expected an object of strings and nulls")
     return {
@@ -64,7 +64,7 @@ def texts(field: str, value: Any) -> dict[str, str | None]:
 
 
 def expressions(field: str, value: Any) -> dict[str, str]:
-    """Return SQL expressions by the name of a column."""
+    """Return an object of SQL expressions by the names of columns."""
     if not isinstance(value, dict) or not value:
         raise InvalidInputError(f"{field}: expected an object of SQL expressions by name")
     return {key: string(f"{field}.{shown(key)}", entry) for key, entry in value.items()}

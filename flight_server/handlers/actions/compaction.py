@@ -50,7 +50,7 @@ def compact_commit(service: Service, body: bytes) -> dict[str, Any]:
 def _step(
     action: str, body: bytes, fields: Mapping[str, Checker], required: tuple[str, ...] = ()
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the body of a step that commits nothing."""
+    """Return the dataset and the other fields of a step that commits nothing; refuse a transaction id."""
     reference, values = parse_change(action, body, fields, required)
     if "transaction_id" in values:
         raise InvalidInputError(

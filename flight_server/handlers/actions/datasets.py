@@ -22,7 +22,10 @@ def create_dataset(service: Service, body: bytes) -> dict[str, Any]:
 
 
 def shallow_clone(service: Service, body: bytes) -> dict[str, Any]:
-    """Begin a dataset with a version. A repeated transaction finds the dataset that it made."""
+    """Make a dataset that begins with a version of another one.
+
+    A repeated transaction id returns the dataset that it made.
+    """
     fields: dict[str, Checker] = {"target": string, "version": VERSION, "tag": string}
     reference, values = parse_change("shallow_clone", body, fields, ("target",))
     target = write_target(parse_name(values.pop("target")))

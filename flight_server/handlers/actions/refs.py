@@ -55,7 +55,7 @@ def delete_branch(service: Service, body: bytes) -> dict[str, Any]:
 
 
 def _chosen(reference: DatasetReference, fields: dict[str, Any]) -> DatasetReference:
-    """Return the version that the name ends in, or that the fields give."""
+    """Return the version that the end of the name or the fields give."""
     if fields and reference != DatasetReference(reference.name):
         raise InvalidInputError(
             f"dataset {reference.name}: its name and the fields {', '.join(fields)} both give a version"
