@@ -122,7 +122,7 @@ class CommitConflictError(LanceError, OSError):
 
 
 class CommitUnknownError(LanceError, OSError):
-    """It is not known whether the commit landed. The same call with the same `transaction_id` finds out."""
+    """The commit may have landed or not. The same call with the same `transaction_id` finds out."""
 
 
 class StorageError(LanceError, OSError):

@@ -199,6 +199,6 @@ def _namespaces(name: str) -> list[str]:
 
 
 def _place(uri: str) -> str:
-    """Return the URL without `+ddb` and parameters, which choose the kind of commit, not the place of data."""
+    """Return the URL without `+ddb` and parameters, which choose how to commit, not where data is."""
     scheme, separator, path = uri.partition("://")
     return scheme.removesuffix("+ddb") + separator + path.partition("?")[0].rstrip("/")

@@ -10,8 +10,8 @@ _VIEW_BYTES = 16
 def decoded_bytes(array: pa.Array) -> int:
     """Return the bytes of the values of a valid array, where values that share bytes count in full.
 
-    A value counts as 1 byte or more. The size of a dictionary array is that of its decoded values, the size of
-    views is that of their texts.
+    A value counts as 1 byte or more. The size of a dictionary array is that of its decoded values, the size
+    of views is that of their texts.
     """
     array_type = array.type
     if isinstance(array_type, pa.BaseExtensionType):
