@@ -137,7 +137,7 @@ def explain(
         trace, returned = Trace(), 0
         with closing(plan_batches(snapshot, plan, budget, files, Strategy(trace=trace))) as batches:
             returned = sum(batch.num_rows for batch in batches)
-    opener = FragmentOpener(snapshot, projection, files)
+    opener = FragmentOpener(snapshot, projection, files, deleted=plan.options.include_deleted_rows)
     fragments = []
     for scan in plan.fragment_scans:
         everything = CandidateRange(0, opener.fragment(scan).physical_rows, ())
@@ -209,7 +209,7 @@ def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> PrunedPl
     pruner = Pruner(snapshot, condition, files)
     options = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     projection = project_filtered(snapshot.manifest.schema, options, condition)
-    opener = FragmentOpener(snapshot, projection, files)
+    opener = FragmentOpener(snapshot, projection, files, deleted=plan.options.include_deleted_rows)
     fragments = [opener.fragment(scan) for scan in plan.fragment_scans]
     found = list(zip(plan.fragment_scans, pruner.keep_all(fragments, opener.is_remote), strict=True))
     sources = {kept.source for _, kept in found}

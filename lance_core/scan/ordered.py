@@ -48,8 +48,9 @@ def ordered_runs(
     options = plan.options
     if options.limit == 0:
         return
-    wanted = None if options.limit is None else options.limit + (options.offset or 0)
-    if wanted is not None and wanted < plan.num_rows // _TAKEN_SHARE:
+    wanted = plan.num_rows if options.limit is None else options.limit + (options.offset or 0)
+    can_take = not options.include_deleted_rows
+    if can_take and wanted < plan.num_rows // _TAKEN_SHARE:
         addresses = _best_addresses(snapshot, plan, wanted, budget, files, strategy)
         projection = project(snapshot.manifest.schema, options)
         taker = RowTaker(snapshot, projection, files, strategy.trace)
@@ -147,7 +148,7 @@ def _plan_of_keys(snapshot: Snapshot, plan: ScanPlan, *, with_row_address: bool 
         _unordered(plan.options),
         columns=tuple(ordering.column_name for ordering in plan.options.order_by),
         computed=None,
-        with_row_id=False,
+        with_row_id=plan.options.include_deleted_rows,
         with_row_address=with_row_address,
     )
     return replace(plan, options=options, schema=project(snapshot.manifest.schema, options).schema)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, DataColumn, project
 from lance_core.scan.plan.scan_plan import plan_scan
@@ -34,6 +34,10 @@ def pandas_frame(snapshot: Snapshot, options: ScanOptions, blob_mode: str, **arg
     blobs = list(_blobs(snapshot, options)) if blob_mode == "lazy" else []
     if not blobs or options.blob_handling == "all_binary":
         return _table(snapshot, options).to_pandas(**arguments)
+    if options.include_deleted_rows:
+        raise UnsupportedFeatureError(
+            "blobs of deleted rows cannot be opened as files: use blob_mode='bytes' or 'descriptions'"
+        )
     names = project(snapshot.manifest.schema, options).schema.names
     table = _table(snapshot, replace(options, with_row_address=True))
     files = {path: _files(snapshot, table, path, field) for path, field in blobs}

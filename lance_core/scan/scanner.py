@@ -57,7 +57,6 @@ _UNSUPPORTED = frozenset(
         "disable_scoring_autoprojection",
         "fast_search",
         "full_text_query",
-        "include_deleted_rows",
         "index_segments",
         "nearest",
         "row_addr_allowlist",
@@ -202,6 +201,7 @@ def scan_options(
     batch_size_bytes: int | None = None,
     with_row_id: bool | None = None,
     with_row_address: bool | None = None,
+    include_deleted_rows: bool | None = None,
     order_by: Sequence[str | ColumnOrdering] | None = None,
     strict_batch_size: bool | None = None,
     fragments: tuple[int, ...] | None = None,
@@ -218,6 +218,7 @@ def scan_options(
             rows without columns.
         filter: SQL text or a `pyarrow.compute.Expression`: the condition that returned rows meet.
         batch_size: Most rows of a batch, deleted rows not counted.
+        include_deleted_rows: Return deleted rows that are still in the data files, with null row ids.
         order_by: Columns to sort the rows by; a name means ascending and nulls last.
         strict_batch_size: Whether all batches but the last have exactly `batch_size` rows (8192 if not
             given).
@@ -258,6 +259,7 @@ def scan_options(
         order_by=_orderings(order_by),
         strict_batch_size=bool(strict_batch_size),
         fragments=fragments,
+        include_deleted_rows=bool(include_deleted_rows),
         with_row_id=bool(with_row_id),
         with_row_address=bool(with_row_address),
         batch_rows=_integer("batch_size", batch_size),

@@ -48,6 +48,8 @@ class ScanOptions:
         order_by: Columns to sort the rows by, the most significant first. Rows that are equal in all of them
             keep the order of the scan. Limit and offset count sorted rows.
         fragments: Ids of the fragments to read, in this order; `None` means all of them in dataset order.
+        include_deleted_rows: Return deleted rows that are still in the data files, too. Their row ids and row
+            addresses are null. The result must have the column `_rowid`.
         with_row_id: Append the column `_rowid`.
         with_row_address: Append the column `_rowaddr`.
         batch_rows: Most rows of a streamed batch, deleted rows not counted.
@@ -71,6 +73,7 @@ class ScanOptions:
     offset: int | None = None
     order_by: tuple[ColumnOrdering, ...] = ()
     fragments: tuple[int, ...] | None = None
+    include_deleted_rows: bool = False
     with_row_id: bool = False
     with_row_address: bool = False
     batch_rows: int | None = None
@@ -88,7 +91,8 @@ class ScanOptions:
             ("batch_bytes", self.batch_bytes, 1),
         ):
             if value is not None and value < least:
-                raise InvalidInputError(f"{name} must be at least {least}, got {value}")
+                range_of = "non-negative" if least == 0 else f"at least {least}"
+                raise InvalidInputError(f"{name.capitalize()} must be {range_of}, got {value}")
             if value is not None and value > _LARGEST:
                 raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
         if self.strict_batch_size and self.batch_rows is None:

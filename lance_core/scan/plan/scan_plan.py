@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.ordering import project_order
-from lance_core.scan.plan.projection import project
+from lance_core.scan.plan.projection import ROW_ID, project
 from lance_core.table.snapshot import Snapshot
 
 
@@ -56,6 +56,8 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
         UnsupportedFeatureError: a column cannot be read; the message names it.
     """
     schema = project(snapshot.manifest.schema, options).schema
+    if options.include_deleted_rows and ROW_ID not in schema.names:
+        raise InvalidInputError("include_deleted_rows needs row ids, but with_row_id is false")
     if options.order_by:
         project_order(snapshot.manifest.schema, options.order_by)
         if not schema.names:  # rows without columns are all the same
@@ -84,12 +86,15 @@ def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterat
 
 
 def _rows_of_fragments(snapshot: Snapshot, options: ScanOptions) -> Iterable[tuple[int, int]]:
-    """Return the id and the number of live rows of each fragment of the scan."""
+    """Return the id and the number of rows of each fragment of the scan."""
     manifest = snapshot.manifest
-    if options.fragments is None:
+    if options.fragments is None and not options.include_deleted_rows:
         return zip(manifest.fragment_ids, manifest.fragment_rows, strict=True)
     by_id = manifest.fragment_by_id
-    for fragment_id in options.fragments:
+    ids = manifest.fragment_ids if options.fragments is None else options.fragments
+    for fragment_id in ids:
         if fragment_id not in by_id:
             raise InvalidInputError(f"fragment {fragment_id} does not exist in version {manifest.version}")
-    return [(fragment_id, by_id[fragment_id].num_rows) for fragment_id in options.fragments]
+    if options.include_deleted_rows:
+        return [(fragment_id, by_id[fragment_id].physical_rows) for fragment_id in ids]
+    return [(fragment_id, by_id[fragment_id].num_rows) for fragment_id in ids]

@@ -9,12 +9,19 @@ import pyarrow as pa
 
 from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
-from lance_core.scan.plan.projection import ComputedColumn, DataColumn, Projection, RowColumn
+from lance_core.scan.plan.projection import (
+    ROW_ADDRESS,
+    ROW_ID,
+    ComputedColumn,
+    DataColumn,
+    Projection,
+    RowColumn,
+)
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.columns import Column, ExpressionColumn, Parts, find_parts, open_column
 from lance_core.scan.read.live_rows import LiveRows, Offsets, drop_rows
 from lance_core.scan.read.page_trace import Trace
-from lance_core.scan.read.row_columns import RowColumns
+from lance_core.scan.read.row_columns import LiveColumn, RowColumns
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment, HeldFields
 from lance_core.table.snapshot import Snapshot
@@ -73,13 +80,24 @@ class FragmentReader:
 
 
 class FragmentOpener:
-    """Opener of the fragments of one scan; `trace` records the pages that are read."""
+    """Opener of the fragments of one scan.
+
+    `trace` records the pages that are read. With `deleted`, deleted rows are read like live rows, but their
+    row ids and row addresses are null.
+    """
 
     def __init__(
-        self, snapshot: Snapshot, projection: Projection, files: DataFiles, trace: Trace | None = None
+        self,
+        snapshot: Snapshot,
+        projection: Projection,
+        files: DataFiles,
+        trace: Trace | None = None,
+        *,
+        deleted: bool = False,
     ) -> None:
         self._snapshot = snapshot
         self._trace = trace
+        self._reads_deleted = deleted
         self._projection = projection
         self._files = files
         self._row_columns = RowColumns(snapshot, files)
@@ -115,7 +133,10 @@ class FragmentOpener:
         """
         fragment = self.fragment(scan)
         live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
-        return FragmentReader(scan, live, self.open_columns(fragment.id, live, files))
+        columns = self.open_columns(fragment.id, live, files)
+        if self._reads_deleted:
+            live = LiveRows(fragment.physical_rows, np.array([], np.uint32))
+        return FragmentReader(scan, live, columns)
 
     def open_columns(
         self, fragment_id: int, live: LiveRows, files: FragmentFiles | None = None
@@ -128,7 +149,10 @@ class FragmentOpener:
 
         def opened(column: DataColumn | RowColumn | ComputedColumn) -> Column:
             if isinstance(column, RowColumn):
-                return self._row_columns.open(column.output.name, fragment, live)
+                name = column.output.name
+                numbers = self._row_columns.open(name, fragment, live)
+                is_hidden = self._reads_deleted and name in (ROW_ID, ROW_ADDRESS)
+                return LiveColumn(numbers, live) if is_hidden else numbers
             if isinstance(column, ComputedColumn):
                 inputs = {read.output.name: opened(read) for read in column.inputs}
                 return ExpressionColumn(column, fragment.physical_rows, inputs)

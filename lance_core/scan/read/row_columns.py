@@ -15,7 +15,7 @@ from lance_core.file.column_readers import ColumnReader
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_core.scan.read.columns import Column, NumberColumn
-from lance_core.scan.read.live_rows import LiveRows
+from lance_core.scan.read.live_rows import LiveRows, Offsets
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment, Lineage
 from lance_core.table.row_ids import Places, RowIds, find_row_ids, find_values, read_row_ids
@@ -79,3 +79,23 @@ class RowColumns:
         fragments = self._snapshot.manifest.fragments
         ends = accumulate((fragment.num_rows for fragment in fragments), initial=0)
         return dict(zip((fragment.id for fragment in fragments), ends, strict=False))
+
+
+class LiveColumn:
+    """Another column, null at deleted rows."""
+
+    def __init__(self, column: Column, live: LiveRows) -> None:
+        self.page_rows = column.page_rows
+        self.bytes_per_row = column.bytes_per_row
+        self._column = column
+        self._live = live
+
+    def read(self, start: int, end: int) -> list[pa.Array]:
+        return self._only_live(self._column.read(start, end), np.arange(start, end))
+
+    def take(self, rows: Offsets) -> list[pa.Array]:
+        return self._only_live(self._column.take(rows), rows)
+
+    def _only_live(self, arrays: list[pa.Array], rows: Offsets) -> list[pa.Array]:
+        numbers = np.concatenate([array.to_numpy() for array in arrays])
+        return [pa.array(numbers, mask=~self._live.are_live(rows))]

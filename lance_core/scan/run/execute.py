@@ -196,7 +196,16 @@ def _unfiltered(
     strategy: Strategy,
 ) -> Iterator[Iterator[BatchRun]]:
     """Begin a stream without a filter."""
-    windows = Windows(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
+    windows = Windows(
+        plan,
+        FragmentOpener(
+            snapshot,
+            projection,
+            files,
+            strategy.trace,
+            deleted=plan.options.include_deleted_rows,
+        ),
+    )
     if snapshot.storage.is_remote:  # requests for columns run side by side
         with closing(run_ahead(windows, budget, 2 + num_workers(True), True)) as jobs:
             yield _cut_runs(jobs, plan)
@@ -228,7 +237,16 @@ def _table_jobs(
             yield jobs
         return
     projection = project(snapshot.manifest.schema, plan.options)
-    reads = TableSource(plan, FragmentOpener(snapshot, projection, files, strategy.trace))
+    reads = TableSource(
+        plan,
+        FragmentOpener(
+            snapshot,
+            projection,
+            files,
+            strategy.trace,
+            deleted=plan.options.include_deleted_rows,
+        ),
+    )
     is_remote = snapshot.storage.is_remote
     most_jobs = num_workers(is_remote) if is_remote else 4 * num_workers()
     with closing(run_ahead(reads, budget, most_jobs, is_remote)) as table_jobs:

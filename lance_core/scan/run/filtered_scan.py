@@ -42,7 +42,13 @@ def filter_jobs(
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
     windows = FilterWindows(
         plan,
-        FragmentOpener(snapshot, projection, files, strategy.trace),
+        FragmentOpener(
+            snapshot,
+            projection,
+            files,
+            strategy.trace,
+            deleted=plan.options.include_deleted_rows,
+        ),
         Pruner(snapshot, condition, files, enabled=strategy.prune),
         RowFilter(condition, projection, strategy),
         is_stream=strategy.is_stream,

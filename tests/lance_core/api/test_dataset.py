@@ -178,7 +178,6 @@ def test_scanners(reference, ours):
     [
         {"nearest": {"column": "v", "q": [1.0]}},
         {"full_text_query": "row"},
-        {"include_deleted_rows": True},
     ],
     ids=lambda arguments: next(iter(arguments)),
 )
