@@ -22,6 +22,7 @@ from lance_core.scan.scanner import LanceScanner, pandas_arguments, row_taker, s
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.compute as pc
 
     from lance_core.api.write_files import write_fragments
 
@@ -63,6 +64,13 @@ class LanceFragment(FragmentChanges):
     def schema(self) -> pa.Schema:
         """Schema of the dataset, also if the files of this fragment lack some of its columns."""
         return self._dataset.schema
+
+    @property
+    def partition_expression(self) -> pc.Expression:
+        """Condition that all rows meet: true, since nothing is partitioned by values."""
+        import pyarrow.compute as pc  # late: it takes longer to load than the rest of the package
+
+        return pc.scalar(True)
 
     @property
     def physical_rows(self) -> int:

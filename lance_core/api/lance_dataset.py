@@ -143,10 +143,6 @@ class LanceDataset(Reading, BlobReads, RowChanges, ColumnChanges, History, Facts
         """Whether rows keep their row ids when they move."""
         return self._snapshot.manifest.has_stable_row_ids
 
-    def get_fragments(self) -> list[LanceFragment]:
-        """Return all fragments in dataset order."""
-        return [LanceFragment(self, fragment) for fragment in self._snapshot.manifest.fragments]
-
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return the fragment with this id, None if there is none."""
         for fragment in self._snapshot.manifest.fragments:

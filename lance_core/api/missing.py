@@ -13,7 +13,6 @@ from lance_core.errors import MissingNameError
 _INDICES = "build indices with pylance; changes made here keep them right"
 _SEARCH = "search with pylance on the same dataset"
 _QUERIES = "query `to_table()`, or a server, with DuckDB or Polars"
-_SCANS = "`filter`, `limit` and `offset` of `scanner`"
 _WAL = "no write-ahead log: use `insert` and `merge_insert`"
 _OPTIONS = "keep the options that the script gave to `dataset`"
 _COUNTERS = "`explain_plan` of a scan, `index_statistics`"
@@ -28,31 +27,23 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "create_index_uncommitted": _INDICES,
         "create_scalar_index": _INDICES,
         "deep_clone": "`shallow_clone`, or a copy of the directory",
-        "filter": _SCANS,
         "from_pydantic_model": "`write_dataset` with a schema of Arrow",
         "get_ivf_model": _INDICES,
         "initialize_mem_wal": _WAL,
         "io_stats_incremental": _COUNTERS,
         "io_stats_snapshot": _COUNTERS,
-        "join": _QUERIES,
-        "join_asof": _QUERIES,
         "mem_wal_index_details": _WAL,
         "mem_wal_writer": _WAL,
         "merge_existing_index_segments": _INDICES,
         "merge_index_metadata": _INDICES,
         "migrate_manifest_paths_v2": "nothing: both kinds of paths work",
-        "partition_expression": _NONE,
         "prewarm_index": _INDICES,
         "remap_row_addrs": "stable row ids",
-        "replace_schema": "`alter_columns`, `replace_field_metadata`",
-        "slice": _SCANS,
-        "sort_by": _QUERIES,
         "sql": _QUERIES,
         "storage_options_accessor": _OPTIONS,
         "truncate_table": '`delete("true")`',
     },
     "LanceFragment": {
-        "partition_expression": _NONE,
         "physical_schema": "`schema`",
     },
     "LanceOperation": {

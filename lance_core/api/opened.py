@@ -51,6 +51,10 @@ class OpenedDataset:
         if version is not None and number is None:
             self._snapshot = self.open_reference(version)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to unpickle. The default does not fit, since `__class__` may not be the type."""
+        return _without_state, (type(self),), self.__getstate__()
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state to pickle.
 
@@ -123,6 +127,10 @@ class OpenedDataset:
             raise
         except DatasetNotFoundError:
             raise no_branch(self._root, str(branch)) from None
+
+
+def _without_state(kind: type[OpenedDataset]) -> OpenedDataset:
+    return object.__new__(kind)
 
 
 def branch_uri(uri: str, branch: str) -> str:

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_core.api.arrow_dataset import ArrowDataset
 from lance_core.api.fragment import LanceFragment
 from lance_core.api.opened import OpenedDataset
 from lance_core.errors import InvalidInputError
-from lance_core.scan.scanner import LanceScanner, pandas_arguments, row_taker, scan_options
+from lance_core.scan.plan.bind import bind_filter
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import ROW_ID
+from lance_core.scan.plan.scan_plan import plan_scan
+from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
+from lance_core.scan.snapshot_reads import prune_plan
 from lance_core.scan.take.keys import as_keys
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from lance_core.expressions.tree import Expression
 
 
-class Reading(OpenedDataset):
-    """Methods that count, scan and take rows."""
-
-    def count_rows(self, filter: Any = None, **arguments: Any) -> int:
-        """Count live rows; with a filter, those that match. Without a filter no data is read.
-
-        Args:
-            filter: As for `scanner`.
-            arguments: Other arguments of `scanner`.
-        """
-        return self.scanner([], filter, **arguments).count_rows()
+class Reading(OpenedDataset, ArrowDataset):
+    """Methods that scan and take rows."""
 
     def scanner(
         self,
@@ -65,29 +62,33 @@ class Reading(OpenedDataset):
         )
         return LanceScanner(self._snapshot, options)
 
-    def to_table(self, *args: Any, **arguments: Any) -> pa.Table:
-        """Return all rows at once; arguments are those of `scanner`."""
-        return self.scanner(*args, **arguments).to_table()
+    def filter(self, expression: Any) -> FilteredDataset:
+        """Return the rows that meet a condition as a dataset of its own, for reading only.
 
-    def to_batches(self, *args: Any, **arguments: Any) -> Iterator[pa.RecordBatch]:
-        """Return the rows as batches; arguments are those of `scanner`."""
-        return self.scanner(*args, **arguments).to_batches()
+        Args:
+            expression: SQL text or a `pyarrow.compute.Expression`.
 
-    def to_pandas(self, *args: Any, **arguments: Any) -> pd.DataFrame:
-        """Return all rows as a pandas frame.
-
-        The arguments are those of `scanner` and of `LanceScanner.to_pandas`, which says how blobs are shown.
+        Raises:
+            InvalidInputError: The condition is not valid.
         """
-        scan, others = pandas_arguments(arguments)
-        return self.scanner(*args, **scan).to_pandas(**others)
+        return FilteredDataset(self, expression)
 
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return all rows as a stream of Arrow's PyCapsule interface; see `LanceScanner`."""
-        return self.scanner().__arrow_c_stream__(requested_schema)
+    def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
+        """Return all fragments in dataset order.
 
-    def head(self, num_rows: int, **arguments: Any) -> pa.Table:
-        """Return the first rows; arguments are those of `scanner`."""
-        return self.to_table(limit=num_rows, **arguments)
+        Args:
+            filter: As for `scanner`. Fragments in which no row meets it are left out if statistics tell.
+
+        Raises:
+            InvalidInputError: The filter is not valid.
+        """
+        fragments = list(self._snapshot.manifest.fragments)
+        if filter is not None:
+            options = ScanOptions(columns=(), filter=bind_filter(self._snapshot.manifest.schema, filter))
+            plan = prune_plan(self._snapshot, plan_scan(self._snapshot, options)).plan
+            left = {scan.fragment_id for scan in plan.fragment_scans}
+            fragments = [fragment for fragment in fragments if fragment.id in left]
+        return [LanceFragment(self, fragment) for fragment in fragments]
 
     def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
         """Return the rows at row offsets, in the given order.
@@ -134,6 +135,67 @@ class Reading(OpenedDataset):
             raise InvalidInputError("num_rows", expected=f"0 to {total}", found=num_rows)
         indices = random.sample(range(total), num_rows)
         return self.take(indices if randomize_order else sorted(indices), columns)
+
+
+class FilteredDataset(ArrowDataset):
+    """The rows of one version of a dataset that meet a condition. Nothing is read before rows are requested.
+
+    Offsets and counts are those of the rows that meet it.
+    """
+
+    def __init__(self, dataset: Reading, condition: Any) -> None:
+        """Use `LanceDataset.filter`, which names the errors."""
+        self._dataset = dataset
+        self._condition = bind_filter(dataset.snapshot.manifest.schema, condition)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FilteredDataset, (self._dataset, self._condition)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the dataset."""
+        return self._dataset.schema
+
+    def scanner(self, columns: Any = None, filter: Any = None, *args: Any, **arguments: Any) -> LanceScanner:
+        """Return a scan; arguments and errors are those of `LanceDataset.scanner`.
+
+        A `filter` applies besides the condition of the dataset.
+        """
+        return self._dataset.scanner(columns, self._and(filter), *args, **arguments)
+
+    def filter(self, expression: Any) -> FilteredDataset:
+        """Return the rows that meet another condition, too; errors are those of `LanceDataset.filter`."""
+        return FilteredDataset(self._dataset, self._and(expression))
+
+    def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
+        """Return the fragments that may have rows; see `LanceDataset.get_fragments`.
+
+        A fragment has all its rows, whether they meet the condition or not.
+        """
+        return self._dataset.get_fragments(self._and(filter))
+
+    def take(self, indices: Any, columns: list[str] | dict[str, str] | None = None) -> pa.Table:
+        """Return the rows at positions among the rows that meet the condition, in the given order.
+
+        Args:
+            indices: Integers in a list, an Arrow or a NumPy array.
+            columns: As for `scanner`.
+
+        Raises:
+            InvalidInputError: A position is out of range, or a column does not exist.
+        """
+        matching = self.scanner([], with_row_id=True).to_table()[ROW_ID]
+        keys = as_keys(indices, "indices")
+        if len(keys) and (most := int(keys.max())) >= len(matching):
+            raise InvalidInputError("indices", expected=f"less than {len(matching)}", found=most)
+        return self._dataset._take_rows(matching.take(pa.array(keys)), columns)
+
+    def _and(self, added: Any) -> Expression | None:
+        """Return the condition of the dataset and another one."""
+        from lance_core.expressions.builders import conjunction  # late: its parsers take long to load
+
+        both = (self._condition, bind_filter(self._dataset.snapshot.manifest.schema, added))
+        return conjunction([each for each in both if each is not None])
 
 
 def _fragment_id(fragment: object) -> int:

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 
 def bind_filter(
-    schema: Schema, condition: str | pc.Expression | None, substrait: bytes | None = None
+    schema: Schema, condition: str | pc.Expression | Expression | None, substrait: bytes | None = None
 ) -> Expression | None:
     """Return the filter of a scan, given as SQL, as an Arrow expression or as Substrait bytes.
+
+    A filter that is bound already is returned as it is.
 
     Raises:
         InvalidInputError: the filter does not parse, names an unknown column, is no condition, or is given
             twice.
-        TypeError: `condition` is neither text nor an Arrow expression.
+        TypeError: `condition` is neither text nor an expression.
     """
     if substrait is not None:
         if condition is not None:
@@ -31,8 +33,8 @@ def bind_filter(
         from lance_core.expressions.substrait import parse_substrait
 
         return parse_substrait(substrait, expression_schema(schema))
-    if condition is None:
-        return None
+    if condition is None or isinstance(condition, Expression):
+        return condition
     if isinstance(condition, str):
         # Late: the parsers take longer to load than the rest of the package.
         from lance_core.expressions.sql import parse_filter
