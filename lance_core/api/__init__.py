@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         IndexProgress,
         NoopFragmentWriteProgress,
     )
+    from lance_core.api.scanner_builder import ScannerBuilder
     from lance_core.api.udf import BatchUDF, batch_udf
     from lance_core.api.write import write_dataset
     from lance_core.api.write_files import write_fragments
@@ -168,6 +169,7 @@ __all__ = [
     "RewriteResult",
     "RowDatasetVersionMeta",
     "RowIdMeta",
+    "ScannerBuilder",
     "Session",
     "StorageError",
     "Tag",
@@ -217,6 +219,7 @@ _LATE = {
     "MergeInsertBuilder": "lance_core.api.merge_insert",
     "NoopFragmentWriteProgress": "lance_core.api.progress",
     "RewriteResult": "lance_core.api.optimize",
+    "ScannerBuilder": "lance_core.api.scanner_builder",
     "Transaction": "lance_core.api.operations",
     "__version__": "lance_core.version",
     "batch_udf": "lance_core.api.udf",

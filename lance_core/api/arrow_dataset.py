@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.scan.scanner import LanceScanner, pandas_arguments
+from lance_core.scan.arguments import pandas_arguments
+from lance_core.scan.scanner import LanceScanner
 
 if TYPE_CHECKING:
     import pandas as pd

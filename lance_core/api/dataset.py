@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from lance_core.api.merge_insert import ExecuteResult, MergeInsertBuilder
     from lance_core.api.operations import Index, LanceOperation, Transaction
     from lance_core.api.optimize import DatasetOptimizer
+    from lance_core.api.scanner_builder import ScannerBuilder
     from lance_core.api.write import write_dataset
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "LanceScanner",
     "LanceStats",
     "MergeInsertBuilder",
+    "ScannerBuilder",
     "Tag",
     "Tags",
     "Transaction",
@@ -71,6 +73,7 @@ __getattr__ = import_late(
         "Index": "lance_core.api.operations",
         "LanceOperation": "lance_core.api.operations",
         "MergeInsertBuilder": "lance_core.api.merge_insert",
+        "ScannerBuilder": "lance_core.api.scanner_builder",
         "Transaction": "lance_core.api.operations",
         "write_dataset": "lance_core.api.write",
     },
@@ -104,6 +107,8 @@ def dataset(
             ISO 8601. Has no effect if `version` is given.
         storage_options: Settings of the storage that the URI names, and of base paths. The key
             `base_<id>.<key>` is for the base path with this id only.
+        default_scan_options: Arguments for every scan that does not give them, by the names of the methods of
+            `ScannerBuilder`. They decide the schema of the dataset, too, but not what is counted or taken.
         base_store_params: Settings of the storages of base paths by their path, instead of
             `storage_options`.
         session: Caches, memory and settings of reads and changes, also of other versions that are opened from
@@ -114,19 +119,23 @@ def dataset(
     Raises:
         TypeError: `session` is no session of this package.
         DatasetNotFoundError: There is no dataset, no such version or tag, or no version as old as `asof`.
-        UnsupportedFeatureError: The dataset uses a feature that is not supported, or `commit_lock` or
-            `default_scan_options` is given. The message names it.
+        UnsupportedFeatureError: The dataset uses a feature that is not supported, or `commit_lock` is given.
+            The message names it.
     """
-    for name, value in (("commit_lock", commit_lock), ("default_scan_options", default_scan_options)):
-        if value is not None:
-            raise UnsupportedFeatureError(f"argument {name!r} is not supported")
+    if commit_lock is not None:
+        raise UnsupportedFeatureError("argument 'commit_lock' is not supported")
     if not isinstance(session, Session | None):
         raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
     if session is None and not (metadata_cache_size_bytes is None and index_cache_size_bytes is None):
         session = Session(index_cache_size_bytes, metadata_cache_size_bytes)
     try:
         opened = LanceDataset(
-            fspath(uri), version, storage_options, session=session, base_store_params=base_store_params
+            fspath(uri),
+            version,
+            storage_options,
+            session=session,
+            base_store_params=base_store_params,
+            default_scan_options=default_scan_options,
         )
     except DatasetNotFoundError as error:
         if type(error) is not DatasetNotFoundError or scheme_of(fspath(uri)) != "file":

@@ -8,9 +8,10 @@ import pyarrow as pa
 
 from lance_core.api.operations import Transaction
 from lance_core.api.transactions import from_message
+from lance_core.scan.arguments import scan_options
 from lance_core.scan.changes import Changes, RowSet
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
-from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.scan.scanner import LanceScanner
 from lance_core.table.snapshot import Snapshot
 
 _ROW_IDS = pa.schema([(ROW_ID, pa.uint64())])

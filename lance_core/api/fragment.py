@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,8 +17,10 @@ from lance_core.api.fragment_metadata import (
 )
 from lance_core.api.fragment_session import FragmentSession
 from lance_core.api.late import import_late, refuse_missing
+from lance_core.api.scans import scan_of
+from lance_core.scan.arguments import pandas_arguments
 from lance_core.scan.plan.projection import ROW_ADDRESS
-from lance_core.scan.scanner import LanceScanner, pandas_arguments, row_taker, scan_options
+from lance_core.scan.scanner import LanceScanner, row_taker
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,7 +65,7 @@ class LanceFragment(FragmentChanges):
     @property
     def schema(self) -> pa.Schema:
         """Schema of the dataset, also if the files of this fragment lack some of its columns."""
-        return self._dataset.schema
+        return self._dataset.snapshot.manifest.schema.to_arrow()
 
     @property
     def partition_expression(self) -> pc.Expression:
@@ -107,8 +109,7 @@ class LanceFragment(FragmentChanges):
     def scanner(self, columns: list[str] | dict[str, str] | None = None, **arguments: Any) -> LanceScanner:
         """Return a scan of this fragment; arguments are those of `LanceDataset.scanner`."""
         snapshot = self._dataset.snapshot
-        options = scan_options(snapshot.manifest.schema, columns, fragments=(self.fragment_id,), **arguments)
-        return LanceScanner(snapshot, options)
+        return scan_of(snapshot, {"columns": columns, "fragments": (self.fragment_id,), **arguments})
 
     def to_table(
         self, columns: list[str] | dict[str, str] | None = None, filter: Any = None, **arguments: Any
@@ -152,6 +153,17 @@ class LanceFragment(FragmentChanges):
         if with_row_address and isinstance(columns, dict):
             columns = {**columns, ROW_ADDRESS: ROW_ADDRESS}
         elif with_row_address:
-            names = self._dataset.schema.names if columns is None else columns
+            names = self.schema.names if columns is None else columns
             columns = [name for name in names if name != ROW_ADDRESS] + [ROW_ADDRESS]
         return FragmentSession(row_taker(self._dataset.snapshot, columns), self._metadata)
+
+
+def fragment_ids(fragments: Iterable[Any] | None) -> tuple[int, ...] | None:
+    """Return the ids of fragments; None for None. Raises TypeError for other objects."""
+    if fragments is None:
+        return None
+    found = tuple(fragments)
+    for fragment in found:
+        if not isinstance(fragment, LanceFragment):
+            raise TypeError(f"fragments must be fragments of `get_fragments`, got {type(fragment).__name__}")
+    return tuple(fragment.fragment_id for fragment in found)

@@ -105,7 +105,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "AutoCleanupConfig": "a dict of the same keys",
         "BulkCommitResult": "`commit` of one transaction after the other",
         "IndexFile": _INDICES,
-        "ScannerBuilder": "`scanner`",
         "SqlQuery": _QUERIES,
         "SqlQueryBuilder": _QUERIES,
         "VectorIndexReader": _INDICES,

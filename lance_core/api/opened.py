@@ -12,6 +12,7 @@ import pyarrow as pa
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_core.scan.session import Session
 from lance_core.storage import Storage, storage_for
+from lance_core.storage.local import expand_home
 from lance_core.table.bases import base_opener
 from lance_core.table.refs import branch_storage, no_branch, read_tag
 from lance_core.table.snapshot import Snapshot, open_kept
@@ -35,12 +36,14 @@ class OpenedDataset:
         snapshot: Snapshot | None = None,
         session: Session | None = None,
         base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+        default_scan_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Open a dataset like `lance_core.dataset`; if `snapshot` is given, it is the opened version."""
         self._uri = uri
         self._storage_options = storage_options
         number = version if isinstance(version, int) else None
         self._session = session
+        self._default_scan_options = dict(default_scan_options or {})
         if snapshot is None:
             opener = base_opener(storage_options, base_store_params)
             snapshot = open_kept(storage_for(uri, storage_options), number, opener)
@@ -141,7 +144,7 @@ def branch_uri(uri: str, branch: str) -> str:
 
 def _absolute(uri: str) -> str:
     """Return a local path as an absolute path."""
-    return uri if "://" in uri else abspath(uri)
+    return uri if "://" in uri else abspath(expand_home(uri))
 
 
 def _main_uri(uri: str, branch: str | None) -> str:

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lance_core.api.arrow_dataset import ArrowDataset
-from lance_core.api.fragment import LanceFragment
+from lance_core.api.fragment import LanceFragment, fragment_ids
 from lance_core.api.opened import OpenedDataset
+from lance_core.api.scans import scan_of
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ID
 from lance_core.scan.plan.scan_plan import plan_scan
-from lance_core.scan.scanner import LanceScanner, row_taker, scan_options
+from lance_core.scan.scanner import LanceScanner, row_taker
 from lance_core.scan.snapshot_reads import prune_plan
 from lance_core.scan.take.keys import as_keys
 
@@ -25,7 +26,20 @@ if TYPE_CHECKING:
 
 
 class Reading(OpenedDataset, ArrowDataset):
-    """Methods that scan and take rows."""
+    """Methods that count, scan and take rows."""
+
+    def count_rows(self, filter: Any = None, **arguments: Any) -> int:
+        """Count live rows; with a filter, those that match. Without a filter no data is read.
+
+        Default scan options have no effect here.
+
+        Args:
+            filter: As for `scanner`.
+            arguments: Other arguments of `scanner`.
+        """
+        fragments = fragment_ids(arguments.pop("fragments", None))
+        scan = scan_of(self._snapshot, {"columns": [], "filter": filter, "fragments": fragments, **arguments})
+        return scan.count_rows()
 
     def scanner(
         self,
@@ -56,11 +70,28 @@ class Reading(OpenedDataset, ArrowDataset):
             UnsupportedFeatureError: An argument or a column is not supported.
             TypeError: An argument has another type.
         """
-        ids = None if fragments is None else tuple(_fragment_id(fragment) for fragment in fragments)
-        options = scan_options(
-            self._snapshot.manifest.schema, columns, filter, limit, offset, fragments=ids, **arguments
-        )
-        return LanceScanner(self._snapshot, options)
+        given = {
+            "columns": columns,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "fragments": fragment_ids(fragments),
+            **arguments,
+        }
+        if self._default_scan_options:
+            from lance_core.api.scanner_builder import ScannerBuilder  # late: few datasets have defaults
+
+            defaults = ScannerBuilder(self).apply_defaults(self._default_scan_options).arguments
+            given = defaults | {name: value for name, value in given.items() if value is not None}
+        return scan_of(self._snapshot, given)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, with the nullability and metadata of their fields.
+
+        A dataset that was opened with `default_scan_options` has the columns of its scans.
+        """
+        return self.scanner().projected_schema if self._default_scan_options else super().schema
 
     def filter(self, expression: Any) -> FilteredDataset:
         """Return the rows that meet a condition as a dataset of its own, for reading only.
@@ -196,9 +227,3 @@ class FilteredDataset(ArrowDataset):
 
         both = (self._condition, bind_filter(self._dataset.snapshot.manifest.schema, added))
         return conjunction([each for each in both if each is not None])
-
-
-def _fragment_id(fragment: object) -> int:
-    if not isinstance(fragment, LanceFragment):
-        raise TypeError(f"fragments must be fragments of `get_fragments`, got {type(fragment).__name__}")
-    return fragment.fragment_id

@@ -334,5 +334,5 @@ def _torch_process() -> tuple[int, int]:
 def _with_row_id(dataset: LanceDataset, columns: Columns) -> Columns:
     if isinstance(columns, dict):
         return {**columns, ROW_ID: ROW_ID}
-    names = dataset.schema.names if columns is None else columns
+    names = [field.name for field in dataset.snapshot.manifest.schema.fields] if columns is None else columns
     return names if ROW_ID in names else [*names, ROW_ID]

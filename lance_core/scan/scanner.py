@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from lance_core.cache_use import CacheUse
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.scan.plan.bind import bind_columns, bind_filter
-from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
+from lance_core.scan.arguments import column_names
+from lance_core.scan.plan.bind import bind_columns
+from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import Projection, project
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
 from lance_core.scan.rows import plan_batches, plan_table
@@ -23,47 +21,13 @@ from lance_core.scan.run.execute import count_matching, scan_projection
 from lance_core.scan.run.stored_scan import scan_stored
 from lance_core.scan.session import default_session, session_of
 from lance_core.scan.take.row_taker import RowTaker
-from lance_core.schema import Field, Schema
-from lance_core.schema.paths import check_names
+from lance_core.schema import Field
 from lance_core.table.snapshot import Snapshot, kept_snapshots
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from lance_core.scan.explain import Explanation
-
-# A caller who asks for batches of so many rows gets them, unless they are larger than this.
-_BATCH_BYTES_BY_ROWS = 128 << 20
-
-# Rows of a batch of the reference, where the caller gives no number.
-_STRICT_BATCH_ROWS = 8192
-
-# Arguments of the reference that change how a scan runs, not its result. They have no effect here.
-_HINTS = frozenset(
-    {
-        "batch_readahead",
-        "fragment_readahead",
-        "io_buffer_size",
-        "late_materialization",
-        "prefilter",
-        "scan_in_order",
-        "use_scalar_index",
-        "use_stats",
-    }
-)
-# Arguments of the reference that change the result of a scan.
-_UNSUPPORTED = frozenset(
-    {
-        "disable_scoring_autoprojection",
-        "fast_search",
-        "full_text_query",
-        "index_segments",
-        "nearest",
-        "row_addr_allowlist",
-        "row_addr_blocklist",
-        "scan_stats_callback",
-    }
-)
 
 
 class LanceScanner:
@@ -190,117 +154,12 @@ def cache_stats() -> dict[str, CacheUse]:
     return {"manifests": kept_snapshots.use(), **default_session.cache_use()}
 
 
-def scan_options(
-    schema: Schema,
-    columns: list[str] | dict[str, str] | None = None,
-    filter: Any = None,
-    limit: int | None = None,
-    offset: int | None = None,
-    *,
-    batch_size: int | None = None,
-    batch_size_bytes: int | None = None,
-    with_row_id: bool | None = None,
-    with_row_address: bool | None = None,
-    include_deleted_rows: bool | None = None,
-    order_by: Sequence[str | ColumnOrdering] | None = None,
-    strict_batch_size: bool | None = None,
-    fragments: tuple[int, ...] | None = None,
-    blob_handling: str | None = None,
-    substrait_filter: bytes | None = None,
-    verify_checksums: bool = False,
-    **others: Any,
-) -> ScanOptions:
-    """Return the reference's scan arguments as options of ours.
-
-    Args:
-        schema: The columns of the table.
-        columns: Names or dotted paths, or SQL expressions by name; `None` means all columns, an empty list
-            rows without columns.
-        filter: SQL text or a `pyarrow.compute.Expression`: the condition that returned rows meet.
-        batch_size: Most rows of a batch, deleted rows not counted.
-        include_deleted_rows: Return deleted rows that are still in the data files, with null row ids.
-        order_by: Columns to sort the rows by; a name means ascending and nulls last.
-        strict_batch_size: Whether all batches but the last have exactly `batch_size` rows (8192 if not
-            given).
-        fragments: Ids of the fragments to read, in this order.
-        batch_size_bytes: Most bytes of a batch, 2 MiB unless `batch_size` is given.
-        blob_handling: "blobs_descriptions" (the default) and "all_descriptions" give the descriptors of
-            blobs, "all_binary" their values.
-        substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.
-        verify_checksums: Check the pages that are read; see `ScanOptions`. An argument of this package.
-        others: Further arguments of the reference; left at `None`, or hints that change no result.
-
-    Raises:
-        UnsupportedFeatureError: an argument of the reference that this release does not have; the message
-            names it.
-        TypeError: an argument that the reference does not have either, or a value of the wrong type.
-        InvalidInputError: a value is out of range, or an expression is invalid.
-    """
-    for name, value in others.items():
-        if name in _UNSUPPORTED:
-            if value is not None and value is not False:
-                raise UnsupportedFeatureError(f"argument {name!r} is not supported yet")
-        elif name not in _HINTS:
-            raise TypeError(f"unexpected argument {name!r}")
-    if strict_batch_size:
-        if batch_size_bytes is not None:
-            raise InvalidInputError(
-                "strict_batch_size cannot be combined with batch_size_bytes", found=batch_size_bytes
-            )
-        batch_size = _STRICT_BATCH_ROWS if batch_size is None else batch_size
-    if batch_size_bytes is None:
-        batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
-    return ScanOptions(
-        columns=_column_names(columns),
-        computed=bind_columns(schema, columns) if isinstance(columns, dict) else None,
-        filter=bind_filter(schema, filter, substrait_filter),
-        limit=_integer("limit", limit),
-        offset=_integer("offset", offset),
-        order_by=_orderings(order_by),
-        strict_batch_size=bool(strict_batch_size),
-        fragments=fragments,
-        include_deleted_rows=bool(include_deleted_rows),
-        with_row_id=bool(with_row_id),
-        with_row_address=bool(with_row_address),
-        batch_rows=_integer("batch_size", batch_size),
-        batch_bytes=_integer("batch_size_bytes", batch_size_bytes),
-        blob_handling=blob_handling or "blobs_descriptions",
-        verify_checksums=verify_checksums,
-    )
-
-
-def _orderings(order_by: Sequence[str | ColumnOrdering] | None) -> tuple[ColumnOrdering, ...]:
-    """Return the columns to sort by. A column that is named again decides nothing, so it is left out."""
-    first: dict[str, ColumnOrdering] = {}
-    for item in order_by or ():
-        ordering = ColumnOrdering(item) if isinstance(item, str) else item
-        if not isinstance(ordering, ColumnOrdering):
-            raise TypeError(f"order_by must hold names or ColumnOrdering objects, got {type(item).__name__}")
-        first.setdefault(ordering.column_name, ordering)
-    return tuple(first.values())
-
-
-def pandas_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split arguments into those of `scan_options` and those of `LanceScanner.to_pandas`."""
-    names = {*signature(scan_options).parameters, *_HINTS, *_UNSUPPORTED}
-    scan = {name: value for name, value in arguments.items() if name in names}
-    return scan, {name: value for name, value in arguments.items() if name not in names}
-
-
-def _integer(name: str, value: Any) -> Any:
-    """Return an integer argument of any integer type as an int; None if it was left out."""
-    try:
-        return None if value is None else operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
-
-
 def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) -> RowTaker:
     """Return the taker of single rows of a snapshot; `columns` and errors are those of `scan_options`."""
     session = session_of(snapshot)
     if isinstance(columns, dict):
         return session.taker(snapshot, None, bind_columns(snapshot.manifest.schema, columns))
-    return session.taker(snapshot, _column_names(columns))
+    return session.taker(snapshot, column_names(columns))
 
 
 def stored_batches(
@@ -317,11 +176,3 @@ def stored_batches(
     session = session_of(snapshot)
     files = session.files.verified() if verify_checksums else session.files
     return scan_stored(snapshot, fragment_ids, fields, session.budget, files, batch_rows=batch_rows)
-
-
-def _column_names(columns: list[str] | dict[str, str] | None) -> tuple[str, ...] | None:
-    """Return the names of a list; a dict has none."""
-    if columns is None or isinstance(columns, dict):
-        return None
-    check_names("columns", columns, (list,))  # as the reference
-    return tuple(columns)

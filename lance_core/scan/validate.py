@@ -8,8 +8,9 @@ from functools import partial
 from lance_core.errors import CorruptFileError, FileMissingError, LanceError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.file.side_files import side_directory, side_file_name
+from lance_core.scan.arguments import scan_options
 from lance_core.scan.files.cache import FileCache
-from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.scan.scanner import LanceScanner
 from lance_core.statistics.file_checksums import verify_file
 from lance_core.storage import ReadableFile
 from lance_core.table.fragment import DataFile, Fragment

@@ -228,7 +228,9 @@ def _item_name(arrow_type: pa.DataType, field: pa.Field) -> str:
     while isinstance(arrow_type, pa.BaseExtensionType):
         arrow_type = arrow_type.storage_type
     if arrow_type.list_size == 0:
-        raise UnsupportedFeatureError("fixed-size list of size 0", column=field.name)
+        raise UnsupportedFeatureError(
+            "fixed-size list: its dimension must be a positive integer", column=field.name, found=0
+        )
     item = arrow_type.value_field
     if holds_views(item.type) and not pa.types.is_struct(storage_type(item.type)):
         raise UnsupportedFeatureError("fixed-size list of views", column=field.name, found=field.type)

@@ -287,10 +287,15 @@ def _make_root(path: str, sync: bool) -> None:
         os.fsync(above.number)
 
 
+def expand_home(path: str) -> str:
+    """Return a path with the user's home directory in place of a leading `~`."""
+    return os.path.expanduser(path) if path.split("/", 1)[0] == "~" else path
+
+
 def _local_path(uri: str) -> str:
     parts = urlsplit(uri)
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost"):
             raise UnsupportedFeatureError("file URL names another host", found=parts.netloc)
         return unquote(parts.path)
-    return uri
+    return expand_home(uri)

@@ -28,7 +28,7 @@ from lance_core.commit.commit import commit
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.proto import file_pb2
-from lance_core.scan.scanner import scan_options
+from lance_core.scan.arguments import scan_options
 from lance_core.schema import Field, Schema, schema_from_arrow
 from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest

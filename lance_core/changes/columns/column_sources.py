@@ -15,8 +15,9 @@ from lance_core.changes.columns.checkpoints import Checkpoints
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.expressions.tree import Literal, columns
 from lance_core.hints import did_you_mean
+from lance_core.scan.arguments import scan_options
 from lance_core.scan.plan.projection import ROW_COLUMNS, ROW_OFFSET
-from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.scan.scanner import LanceScanner
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 

@@ -14,8 +14,9 @@ from lance_core.changes.columns.key_lookup import KeyLookup, key_columns
 from lance_core.changes.source_rows import SourceRows
 from lance_core.encodings.values import take_values
 from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.scan.arguments import scan_options
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
-from lance_core.scan.scanner import LanceScanner, scan_options
+from lance_core.scan.scanner import LanceScanner
 from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot

@@ -18,9 +18,9 @@ from lance_core.encodings.values import take_values, uncut
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
+from lance_core.scan.arguments import scan_options
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.read.live_rows import LiveRows
-from lance_core.scan.scanner import scan_options
 from lance_core.schema import Schema
 from lance_core.table.deletions import Offsets
 from lance_core.table.fragment import TOMBSTONE, Fragment

@@ -20,9 +20,9 @@ from lance_core.file.footer import FileVersion
 from lance_core.file.v0_1.dictionaries import Dictionaries
 from lance_core.file.writer_options import WriteOptions
 from lance_core.proto import table_pb2
+from lance_core.scan.arguments import scan_options
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID
-from lance_core.scan.scanner import scan_options
 from lance_core.storage import Storage
 from lance_core.table.manifest_dictionaries import dictionaries_of
 from lance_core.table.snapshot import Snapshot

@@ -176,7 +176,8 @@ def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
     """Resolve columns as the reference does for takes: paths narrow their top-level column.
 
     A narrowed column keeps only the fields that paths lead to, in the order of the schema. Paths may lead
-    through lists, too, and names may be repeated. The result has columns in the order of their first names.
+    through lists, too, and names may be repeated. The result has columns in the order of their first names,
+    but a row column as often as it is named.
 
     Raises:
         InvalidInputError: a name is unknown, or does not lead through structs and lists; the message names
@@ -186,18 +187,19 @@ def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
     """
     tops = {field.name: field for field in schema.fields}
     paths: dict[str, list[Sequence[str]]] = {}
+    order: list[str] = []
     for name in names:
         parts = split_path(name)
         if parts[0] not in tops and name not in ROW_COLUMNS:
             raise _no_such_column(name, parts[0], schema.fields)
+        if parts[0] not in paths or parts[0] not in tops:
+            order.append(parts[0])
         paths.setdefault(parts[0], []).append(parts[1:])
-    return _projection(
-        [
-            _data_column(top, _keep(top, tops[top], below), (), False) if top in tops else _row_column(top)
-            for top, below in paths.items()
-        ],
-        schema,
-    )
+    columns = {
+        top: _data_column(top, _keep(top, tops[top], below), (), False) if top in tops else _row_column(top)
+        for top, below in paths.items()
+    }
+    return _projection([columns[top] for top in order], schema)
 
 
 def _projection(columns: Sequence[DataColumn | RowColumn | ComputedColumn], schema: Schema) -> Projection:

@@ -1,11 +1,14 @@
 """Local files."""
 
 import os
+import pickle
 import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+import lance_core
 from lance_core.errors import (
     CorruptFileError,
     FileMissingError,
@@ -247,3 +250,18 @@ def test_links_are_neither_listed_nor_followed_when_a_directory_is_deleted(tmp_p
     with pytest.raises(StorageError, match="link"):
         storage.delete_directory("outer")
     assert (tmp_path / "elsewhere" / "kept").exists()
+
+
+def test_a_leading_tilde_is_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path stays the same in a process with another directory, as in the reference."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"a": [1]})
+    dataset = lance_core.write_dataset(table, "~/here.lance")
+    assert lance_core.dataset("~/here.lance").to_table().equals(table)
+    copy = pickle.loads(pickle.dumps(dataset))
+    monkeypatch.setenv("HOME", "/nowhere")
+    for path in (tmp_path / "here.lance", copy.uri):
+        assert lance_core.dataset(path).to_table().equals(table)
+    lance_core.write_dataset(table, "~here.lance")
+    assert (tmp_path / "~here.lance").is_dir()

@@ -479,3 +479,18 @@ def test_taken_rows_stream_in_batches_as_small_as_those_of_a_scan(tmp_path, num_
     next(stopped, None)
     stopped.close()
     assert budget.used_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [["_rowid", "_rowid"], ["_rowaddr", "id", "_rowaddr", "score", "id"], ["id", "_rowid", "score"]],
+    ids=repr,
+)
+def test_row_columns_are_returned_as_often_as_they_are_named(
+    plain: lance.LanceDataset, columns: list[str]
+) -> None:
+    """Other columns come only once, as the reference returns them."""
+    taken = lance_core.dataset(plain.uri).take([4000, 3], columns=columns)
+    expected = plain.take([4000, 3], columns=columns)
+    assert taken.schema == expected.schema
+    assert [column.to_pylist() for column in taken] == [column.to_pylist() for column in expected]

@@ -1,0 +1,177 @@
+"""Arguments of scans, as callers of the reference write them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from typing import Any
+
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.scan.plan.bind import bind_columns, bind_filter
+from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
+from lance_core.scan.plan.projection import project
+from lance_core.schema import Schema
+from lance_core.schema.paths import check_names
+
+# A caller who asks for batches of so many rows gets them, unless they are larger than this.
+_BATCH_BYTES_BY_ROWS = 128 << 20
+
+# Rows of a batch of the reference, where the caller gives no number.
+_STRICT_BATCH_ROWS = 8192
+
+# Arguments of the reference that change how a scan runs, not its result. They have no effect here.
+_HINTS = frozenset(
+    {
+        "batch_readahead",
+        "fragment_readahead",
+        "io_buffer_size",
+        "late_materialization",
+        "prefilter",
+        "scan_in_order",
+        "use_scalar_index",
+        "use_stats",
+    }
+)
+_LEAST = {"batch_readahead": 1, "fragment_readahead": 0, "io_buffer_size": 0}
+# Arguments of the reference that change the result of a scan.
+_UNSUPPORTED = frozenset(
+    {
+        "disable_scoring_autoprojection",
+        "fast_search",
+        "full_text_query",
+        "index_segments",
+        "nearest",
+        "row_addr_allowlist",
+        "row_addr_blocklist",
+        "scan_stats_callback",
+    }
+)
+
+
+def scan_options(
+    schema: Schema,
+    columns: list[str] | dict[str, str] | None = None,
+    filter: Any = None,
+    limit: int | None = None,
+    offset: int | None = None,
+    *,
+    batch_size: int | None = None,
+    batch_size_bytes: int | None = None,
+    with_row_id: bool | None = None,
+    with_row_address: bool | None = None,
+    include_deleted_rows: bool | None = None,
+    order_by: Sequence[str | ColumnOrdering] | None = None,
+    strict_batch_size: bool | None = None,
+    fragments: tuple[int, ...] | None = None,
+    blob_handling: str | None = None,
+    substrait_filter: bytes | None = None,
+    verify_checksums: bool = False,
+    **others: Any,
+) -> ScanOptions:
+    """Return the reference's scan arguments as options of ours.
+
+    Args:
+        schema: The columns of the table.
+        columns: Names or dotted paths, or SQL expressions by name; `None` means all columns, an empty list
+            rows without columns.
+        filter: SQL text or a `pyarrow.compute.Expression`: the condition that returned rows meet.
+        batch_size: Most rows of a batch, deleted rows not counted.
+        include_deleted_rows: Return deleted rows that are still in the data files, with null row ids.
+        order_by: Columns to sort the rows by; a name means ascending and nulls last.
+        strict_batch_size: Whether all batches but the last have exactly `batch_size` rows (8192 if not
+            given).
+        fragments: Ids of the fragments to read, in this order.
+        batch_size_bytes: Most bytes of a batch, 2 MiB unless `batch_size` is given.
+        blob_handling: "blobs_descriptions" (the default) and "all_descriptions" give the descriptors of
+            blobs, "all_binary" their values.
+        substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.
+        verify_checksums: Check the pages that are read; see `ScanOptions`. An argument of this package.
+        others: Further arguments of the reference; left at `None`, or hints that change no result.
+
+    Raises:
+        UnsupportedFeatureError: an argument of the reference that this release does not have; the message
+            names it.
+        TypeError: an argument that the reference does not have either, or a value of the wrong type.
+        InvalidInputError: a value is out of range, or an expression is invalid.
+    """
+    _check_others(schema, others)
+    if strict_batch_size:
+        if batch_size_bytes is not None:
+            raise InvalidInputError(
+                "strict_batch_size cannot be combined with batch_size_bytes", found=batch_size_bytes
+            )
+        batch_size = _STRICT_BATCH_ROWS if batch_size is None else batch_size
+    if batch_size_bytes is None:
+        batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
+    return ScanOptions(
+        columns=column_names(columns),
+        computed=bind_columns(schema, columns) if isinstance(columns, dict) else None,
+        filter=bind_filter(schema, filter, substrait_filter),
+        limit=_integer("limit", limit),
+        offset=_integer("offset", offset),
+        order_by=_orderings(order_by),
+        strict_batch_size=bool(strict_batch_size),
+        fragments=fragments,
+        include_deleted_rows=bool(include_deleted_rows),
+        with_row_id=bool(with_row_id),
+        with_row_address=bool(with_row_address),
+        batch_rows=_integer("batch_size", batch_size),
+        batch_bytes=_integer("batch_size_bytes", batch_size_bytes),
+        blob_handling=blob_handling or "blobs_descriptions",
+        verify_checksums=verify_checksums,
+    )
+
+
+def _check_others(schema: Schema, arguments: Mapping[str, Any]) -> None:
+    """Check arguments that change no result, and refuse those that this release lacks."""
+    for name, value in arguments.items():
+        if name in _UNSUPPORTED:
+            if value is not None and value is not False:
+                raise UnsupportedFeatureError(f"argument {name!r} is not supported yet")
+        elif name not in _HINTS:
+            raise TypeError(f"unexpected argument {name!r}")
+        elif value is not None and name in _LEAST:
+            number, least = _integer(name, value), _LEAST[name]
+            if number < least:
+                raise InvalidInputError(f"{name} must be {'greater than 0' if least else 'non-negative'}")
+        elif name == "late_materialization" and not isinstance(value, bool | None):
+            project(schema, ScanOptions(columns=column_names(value, name)))
+
+
+def _orderings(order_by: Sequence[str | ColumnOrdering] | None) -> tuple[ColumnOrdering, ...]:
+    """Return the columns to sort by. A column that is named again decides nothing, so it is left out."""
+    if isinstance(order_by, str):
+        raise TypeError("order_by must be a list of names or ColumnOrdering objects, got str")
+    first: dict[str, ColumnOrdering] = {}
+    for item in order_by or ():
+        ordering = ColumnOrdering(item) if isinstance(item, str) else item
+        if not isinstance(ordering, ColumnOrdering):
+            raise TypeError(f"order_by must hold names or ColumnOrdering objects, got {type(item).__name__}")
+        first.setdefault(ordering.column_name, ordering)
+    return tuple(first.values())
+
+
+def pandas_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split arguments into those of `scan_options` and those of `LanceScanner.to_pandas`."""
+    names = {*signature(scan_options).parameters, *_HINTS, *_UNSUPPORTED}
+    scan = {name: value for name, value in arguments.items() if name in names}
+    return scan, {name: value for name, value in arguments.items() if name not in names}
+
+
+def _integer(name: str, value: Any) -> Any:
+    """Return an integer argument of any integer type as an int; None if it was left out."""
+    try:
+        return None if value is None else operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
+
+
+def column_names(
+    columns: list[str] | dict[str, str] | None, argument: str = "columns"
+) -> tuple[str, ...] | None:
+    """Return the names of a list; a dict has none."""
+    if columns is None or isinstance(columns, dict):
+        return None
+    check_names(argument, columns, (list,))  # as the reference
+    return tuple(columns)
