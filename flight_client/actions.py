@@ -17,7 +17,7 @@ from flight_client.staged_writes import WriteResult
 
 
 class Actions:
-    """Changes of datasets, their versions, tags, branches and settings.
+    """Methods of `Client` that change datasets, their versions, tags, branches and settings.
 
     A `name` may end in a branch: `trips@dev`. Methods that change a dataset return the new version. A change
     carries a transaction id, its own or the given `transaction_id`, so that it happens once, even if it is

@@ -15,7 +15,7 @@ from flight_client.upload import UploadMode, rows_of, upload
 
 
 class Writes:
-    """Uploads of rows and columns; see `Client`."""
+    """Methods of `Client` that upload rows and columns."""
 
     _connections: Connections
 

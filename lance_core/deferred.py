@@ -61,7 +61,7 @@ class Results(Generic[T]):
 
 
 class Lookahead(Generic[T]):
-    """The next of some items, which a consumer sees before it decides to take it."""
+    """Reader of an iterator. A consumer can look at the next item before it decides to take it."""
 
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items

@@ -44,6 +44,6 @@ class Allocator:
 
 
 def _resident_bytes() -> int:
-    """Return the bytes of memory of this process that are in no mapped file."""
+    """Return the memory of this process in bytes, without the pages of mapped files."""
     _, resident, shared, *_ = _STATM.read_text().split()
     return (int(resident) - int(shared)) * _PAGE_BYTES

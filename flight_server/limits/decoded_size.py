@@ -8,7 +8,7 @@ _VIEW_BYTES = 16
 
 
 def decoded_bytes(array: pa.Array) -> int:
-    """Return the bytes of the values of a valid array, where values that share bytes count in full.
+    """Return the size in bytes of the values of a valid array, where values that share bytes count in full.
 
     A value counts as 1 byte or more. The size of a dictionary array is that of its decoded values, the size
     of views is that of their texts.

@@ -84,7 +84,7 @@ def _child_fields(data_type: pa.DataType) -> list[pa.Field]:
 
 
 def _metadata_bytes(metadata: dict[bytes, bytes] | None) -> int:
-    """Return the bytes of metadata. Tables keep only text: UnicodeDecodeError if it is not."""
+    """Return the size of metadata in bytes; raise UnicodeDecodeError if it is not text."""
     for text in (part for pair in (metadata or {}).items() for part in pair):
         text.decode()
     return sum(len(key) + len(value) for key, value in (metadata or {}).items())

@@ -179,7 +179,7 @@ def properties(field: str, value: Any) -> dict[str, str]:
 
 
 def stream_batch(field: str, value: Any) -> StreamBatch:
-    """Return a batch of a stream: its name, its query and the number of the batch."""
+    """Return the batch of a stream that `value` describes: name of the stream, query, number of the batch."""
     values = check_fields(field, value, _STREAM_FIELDS, required=tuple(_STREAM_FIELDS))
     if not 0 < len(values["name"]) <= MAXIMUM_STREAM_NAME:
         raise InvalidInputError(f"{field}.name: expected 1 to {MAXIMUM_STREAM_NAME} characters")

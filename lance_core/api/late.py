@@ -11,7 +11,7 @@ from importlib import import_module
 
 
 def import_late(module: str, sources: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a function for `__getattr__` of a module.
+    """Return the function `__getattr__` of a module, which imports names when they are first used.
 
     Args:
         module: Full name of the module.

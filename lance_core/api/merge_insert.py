@@ -268,7 +268,7 @@ class MergeInsertBuilder:
 
 
 def _held(new_data: Any) -> pa.Table:
-    """Return an Arrow table, batch or reader as a table in memory."""
+    """Return an Arrow table, batch or reader as a table in memory; raise TypeError for other data."""
     if not isinstance(new_data, pa.RecordBatch) and not hasattr(new_data, "__arrow_c_stream__"):
         raise TypeError(f"new_data must be an Arrow table, batch or reader, got {type(new_data).__name__}")
     return pa.table(new_data)

@@ -29,7 +29,7 @@ class BatchUDF:
         self.checkpoints = None if checkpoint_file is None else Checkpoints(checkpoint_file)
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
-        """Return the result of the function for a batch."""
+        """Call the function with a batch, and return its result."""
         return self.func(batch)
 
 

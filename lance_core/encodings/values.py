@@ -405,7 +405,7 @@ def _items_of(picks: pa.Buffer, dimension: int) -> pa.Buffer:
 
 
 def fixed_bits(arrow_type: pa.DataType) -> int:
-    """Return the bits of one value of a fixed-width type; 0 for other types."""
+    """Return the size in bits of one value of a fixed-width type; 0 for other types."""
     try:
         return int(arrow_type.bit_width)
     except ValueError:
@@ -418,7 +418,7 @@ def is_empty_binary(arrow_type: pa.DataType) -> bool:
 
 
 def offset_bits(arrow_type: pa.DataType) -> int:
-    """Return the bits of an offset of a string or binary type; 0 for other types."""
+    """Return the size in bits of an offset of a string or binary type; 0 for other types."""
     if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
         return 32
     if pa.types.is_large_string(arrow_type) or pa.types.is_large_binary(arrow_type):

@@ -91,7 +91,10 @@ def _files(snapshot: Snapshot, table: pa.Table, path: tuple[str, ...], field: Fi
 
 
 def _put_below(rows: list[Any], path: list[str], values: list[BlobFile | None]) -> None:
-    """Replace the descriptors below structs, in the dicts of a frame."""
+    """Replace blob descriptors by `values`, one per row.
+
+    The rows are dicts. All but the last name of `path` are the structs around the descriptor.
+    """
     *around, name = path
     for row, value in zip(rows, values, strict=True):
         inner = row

@@ -28,7 +28,7 @@ from lance_core.statistics.file_buffer import METADATA_KEY
 from lance_core.storage import ReadableFile, Storage
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import DataFile, Fragment
-from lance_core.table.manifest import Manifest
+from lance_core.table.manifest import Manifest, describe_rows
 from lance_core.table.snapshot import Snapshot
 
 _DIRECTORY = 1
@@ -163,26 +163,26 @@ def _refuse_legacy(file: ReadableFile) -> None:
 
 
 def _manifest(metadata: FileMetadata, columns: Sequence[str] | None) -> Manifest:
-    """Return the manifest of a table whose only data file is this one."""
+    """Return the description of the rows of a file: one fragment, whose only data file is this one."""
     schema = metadata.schema
-    messages = schema.messages if columns is None else _chosen(schema, columns)
-    message = table_pb2.Manifest(version=1, fields=messages)
-    for key, value in _user_metadata(schema).items():
-        message.schema_metadata[key] = value
-    message.base_paths.add(id=_DIRECTORY)
-    if metadata.num_rows:
-        major, minor = metadata.version.in_manifest
-        owners = metadata.column_fields()
-        fragment = message.fragments.add(physical_rows=metadata.num_rows)
-        fragment.files.add(
-            path=metadata.name,
-            fields=[field.id for field in owners],
-            column_indices=range(len(owners)),
-            file_major_version=major,
-            file_minor_version=minor,
-            base_id=_DIRECTORY,
-        )
-    return Manifest(metadata.name, metadata.size, message, None, None, b"", is_counted=True)
+    major, minor = metadata.version.in_manifest
+    owners = metadata.column_fields()
+    fragment = table_pb2.DataFragment(physical_rows=metadata.num_rows)
+    fragment.files.add(
+        path=metadata.name,
+        fields=[field.id for field in owners],
+        column_indices=range(len(owners)),
+        file_major_version=major,
+        file_minor_version=minor,
+        base_id=_DIRECTORY,
+    )
+    return describe_rows(
+        schema.messages if columns is None else _chosen(schema, columns),
+        _user_metadata(schema),
+        [fragment] if metadata.num_rows else [],
+        name=metadata.name,
+        base_paths=[table_pb2.BasePath(id=_DIRECTORY)],
+    )
 
 
 def _same_storage(base: DatasetBasePath, storage: Storage) -> Storage:

@@ -135,7 +135,7 @@ def _is_compressed(message: pa.Buffer) -> bool:
 
 
 def _header(data: memoryview) -> tuple[int, int]:
-    """Return the positions of a message and its header."""
+    """Return the positions of the two tables of a message of Arrow IPC: the message, and the batch in it."""
     root = _target(data, 0)
     return root, _target(data, root + _field(data, root, 2))
 

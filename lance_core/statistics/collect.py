@@ -135,7 +135,7 @@ class PageSummary:
 
 
 def page_summary(values: pa.Array) -> PageSummary:
-    """Return the summary of at least one value, without making a batch as `page_bounds` does."""
+    """Return the counts and bounds of one value or more; like `page_bounds`, but without making a batch."""
     kind, num_rows = values.type, len(values)
     if isinstance(values, pa.ExtensionArray) or pa.types.is_dictionary(kind):
         return PageSummary.of(page_bounds(values))

@@ -211,8 +211,10 @@ def _resolve(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _by_name(scheme: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings by name. If a setting is given under several spellings, the name of the client
-    wins.
+    """Return the settings by the names that the client of the store has for them.
+
+    If several spellings of one setting are given, the value under the client's name is used. Unknown settings
+    are left out.
     """
     resolved: dict[str, str] = {}
     for key, value in sorted(options.items()):

@@ -342,19 +342,23 @@ def describe_rows(
     fields: Iterable[file_pb2.Field],
     schema_metadata: Mapping[str, bytes],
     fragments: Iterable[table_pb2.DataFragment],
+    *,
+    name: str = "rows without a version",
+    base_paths: Iterable[table_pb2.BasePath] = (),
 ) -> Manifest:
-    """Return a description of complete fragments that no version has, for scans of their rows.
+    """Return a description of complete fragments that no version of a table has, for scans of their rows.
 
-    Nothing is read or stored. The version is 0, and the fragments get the ids from 0 on, in order.
+    Nothing is read or stored. The version is 0, and the fragments get the ids from 0 on, in order. Errors of
+    a scan call the description `name`.
     """
-    message = table_pb2.Manifest(fields=fields)
+    message = table_pb2.Manifest(fields=fields, base_paths=base_paths)
     for key, data in schema_metadata.items():
         message.schema_metadata[key] = data
     for number, fragment in enumerate(fragments):
         message.fragments.add().CopyFrom(fragment)
         message.fragments[number].id = number
     return Manifest(
-        name="rows without a version",
+        name=name,
         size=0,
         message=message,
         _transaction=None,

@@ -239,7 +239,7 @@ class MergedRows:
 
 
 def _struct(names: Sequence[str], arrays: Sequence[pa.Array], num_rows: int) -> pa.Array:
-    """Return the columns of one side as a struct, as conditions name them."""
+    """Return the columns of one side as a struct. Conditions name its fields `source.x` or `target.x`."""
     return pa.StructArray.from_arrays(arrays, names=names) if names else pa.nulls(num_rows)
 
 
@@ -253,7 +253,7 @@ def _single_addresses(matches: Matches) -> Iterator[Matches]:
 
 
 def _joined(parts: Sequence[Matches], none: Matches) -> Matches:
-    """Return the pairs of several parts, sorted by address."""
+    """Return all pairs of `parts`, sorted by address. `none` gives the types if there are no parts."""
     rows: Rows = np.concatenate([none.rows[:0], *(part.rows for part in parts)])
     addresses: Addresses = np.concatenate([none.addresses[:0], *(part.addresses for part in parts)])
     order = np.argsort(addresses, kind="stable")

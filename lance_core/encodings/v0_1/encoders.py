@@ -85,7 +85,7 @@ def _innermost(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def rows_below(field: Field, array: pa.Array) -> Iterator[tuple[Field, pa.Array]]:
-    """Yield the leaves that have one value per row, and their values."""
+    """Yield the leaves below a field that are not inside a list, each with its values: one per row."""
     if field.logical_type == "struct":
         for child in field.children:
             yield from rows_below(child, array.field(child.name))

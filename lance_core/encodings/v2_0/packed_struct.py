@@ -63,7 +63,7 @@ class PackedStruct(Encoding):
 
 
 def _width(arrow_type: pa.DataType) -> int:
-    """Return the bytes of a member in a row."""
+    """Return the size in bytes of a member of a packed struct."""
     if pa.types.is_fixed_size_list(arrow_type):
         return int(arrow_type.list_size) * _width(arrow_type.value_type)
     bits = fixed_bits(arrow_type)

@@ -174,7 +174,7 @@ def read_places(places: Sequence[BlobPlace | None]) -> list[pa.Buffer | None]:
 
 
 def described_bytes(field: Field, array: pa.Array) -> int:
-    """Return the bytes of all blobs that an array describes, at any depth."""
+    """Return the total size in bytes of the blobs that an array describes, at any depth."""
     import pyarrow.compute as pc  # late: it takes long to load
 
     return sum(int(pc.sum(found.field("size")).as_py() or 0) for found in blob_descriptors(field, array))

@@ -30,7 +30,7 @@ _LINEAGE = {
 
 
 class RowColumns:
-    """Opener of row columns for the fragments of one snapshot."""
+    """Opener of row columns, such as `_rowid` and `_rowaddr`, for the fragments of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, files: DataFiles) -> None:
         self._snapshot = snapshot

@@ -14,7 +14,7 @@ Counts = npt.NDArray[np.int64]
 
 
 def value_bits(data_type: pa.DataType) -> int | None:
-    """Return the bits of each value, without its validity; None if values differ in size."""
+    """Return the size of each value in bits, without its validity; None if values differ in size."""
     if isinstance(data_type, pa.BaseExtensionType):
         return value_bits(data_type.storage_type)
     if pa.types.is_null(data_type):
@@ -34,7 +34,7 @@ def value_bits(data_type: pa.DataType) -> int | None:
 
 
 def bits_before(array: pa.Array, rows: Counts) -> Counts:
-    """Return the bits of the values before each of `rows`, up to a constant: only differences have a meaning.
+    """Return the size in bits of the values before each of `rows`, plus an unknown constant: use differences.
 
     Validity counts one bit per value, with or without a bitmap. The values of a dictionary do not count.
     """

@@ -163,7 +163,7 @@ def _taker(arrays: Sequence[pa.Array]) -> Callable[[int, int], pa.Array | pa.Chu
 
 
 def _bits_before(arrays: Sequence[pa.Array], rows: Counts) -> Counts:
-    """Return the bits of the values before each of the ascending `rows` of consecutive arrays."""
+    """Return for each of the ascending `rows` the size in bits of the values before it in all arrays."""
     if len(arrays) == 1:
         return bits_before(arrays[0], rows)
     bits = np.zeros_like(rows)

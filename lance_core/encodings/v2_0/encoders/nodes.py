@@ -123,7 +123,7 @@ def _lists(array: pa.Array) -> tuple[EncodedPage, pa.Array]:
 
 
 def _packed_width(field: Field) -> int:
-    """Return the bytes of a packed struct's member in a row; 0 if the type is not allowed there."""
+    """Return the size in bytes of a packed struct's member; 0 if the type is not allowed there."""
     if field.children:
         return 0
     items, arrow_type = 1, field.arrow_type

@@ -143,7 +143,7 @@ def _bytes(page: PageBuffers, data: Bytes, metadata: Mapping[str, str]) -> proto
 
 
 def _few_strings(array: pa.StringArray) -> pa.DictionaryArray | None:
-    """Return the strings with indices if the page has few distinct strings, else None."""
+    """Return the strings as a dictionary array if the page has few distinct strings, else None."""
     if len(array) < _DICTIONARY_ROWS or array.null_count == len(array):
         return None
     sample = array.slice(len(array) // 2, _SAMPLE_ROWS)

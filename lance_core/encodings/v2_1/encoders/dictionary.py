@@ -93,7 +93,7 @@ def _source(values: pa.Array) -> tuple[pa.Buffer | None, pa.Buffer, int, int, in
 
 
 def _raw_bytes(values: pa.Array, is_2_2: bool) -> int | None:
-    """Return the bytes of the plain values; None if a page of these values gets no dictionary."""
+    """Return the size in bytes of the plain values; None if a page of these values gets no dictionary."""
     if len(values) < _LEAST_VALUES:
         return None
     if offset_bits(values.type):
