@@ -17,7 +17,7 @@ is missing.
                    that both have
     file           single data files without a dataset; file_streams: readers and writers;
                    file_session: all files of a directory; file_metadata: descriptions as plain data
-    merge_insert, optimize, delta, tags_and_branches, udf, blob, progress
+    merge_insert, optimize, delta, tags_and_branches, sql, udf, blob, progress
                    objects that methods of a dataset take or return
     sampler        samples of rows, and rows shared among processes; sharded_batch_iterator: the older way
     torch          a package: datasets, tensors and ranks for PyTorch
@@ -98,6 +98,7 @@ if TYPE_CHECKING:
         NoopFragmentWriteProgress,
     )
     from lance_core.api.scanner_builder import ScannerBuilder
+    from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.udf import BatchUDF, batch_udf
     from lance_core.api.write import write_dataset
     from lance_core.api.write_files import write_fragments
@@ -171,6 +172,8 @@ __all__ = [
     "RowIdMeta",
     "ScannerBuilder",
     "Session",
+    "SqlQuery",
+    "SqlQueryBuilder",
     "StorageError",
     "Tag",
     "Tags",
@@ -220,6 +223,8 @@ _LATE = {
     "NoopFragmentWriteProgress": "lance_core.api.progress",
     "RewriteResult": "lance_core.api.optimize",
     "ScannerBuilder": "lance_core.api.scanner_builder",
+    "SqlQuery": "lance_core.api.sql",
+    "SqlQueryBuilder": "lance_core.api.sql",
     "Transaction": "lance_core.api.operations",
     "__version__": "lance_core.version",
     "batch_udf": "lance_core.api.udf",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from lance_core.api.operations import Index, LanceOperation, Transaction
     from lance_core.api.optimize import DatasetOptimizer
     from lance_core.api.scanner_builder import ScannerBuilder
+    from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.write import write_dataset
 
 __all__ = [
@@ -54,6 +55,8 @@ __all__ = [
     "LanceStats",
     "MergeInsertBuilder",
     "ScannerBuilder",
+    "SqlQuery",
+    "SqlQueryBuilder",
     "Tag",
     "Tags",
     "Transaction",
@@ -74,6 +77,8 @@ __getattr__ = import_late(
         "LanceOperation": "lance_core.api.operations",
         "MergeInsertBuilder": "lance_core.api.merge_insert",
         "ScannerBuilder": "lance_core.api.scanner_builder",
+        "SqlQuery": "lance_core.api.sql",
+        "SqlQueryBuilder": "lance_core.api.sql",
         "Transaction": "lance_core.api.operations",
         "write_dataset": "lance_core.api.write",
     },

@@ -12,7 +12,6 @@ from lance_core.errors import MissingNameError
 
 _INDICES = "build indices with pylance; changes made here keep them right"
 _SEARCH = "search with pylance on the same dataset"
-_QUERIES = "query `to_table()`, or a server, with DuckDB or Polars"
 _WAL = "no write-ahead log: use `insert` and `merge_insert`"
 _OPTIONS = "keep the options that the script gave to `dataset`"
 _COUNTERS = "`explain_plan` of a scan, `index_statistics`"
@@ -39,7 +38,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "migrate_manifest_paths_v2": "nothing: both kinds of paths work",
         "prewarm_index": _INDICES,
         "remap_row_addrs": "stable row ids",
-        "sql": _QUERIES,
         "storage_options_accessor": _OPTIONS,
         "truncate_table": '`delete("true")`',
     },
@@ -105,8 +103,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "AutoCleanupConfig": "a dict of the same keys",
         "BulkCommitResult": "`commit` of one transaction after the other",
         "IndexFile": _INDICES,
-        "SqlQuery": _QUERIES,
-        "SqlQueryBuilder": _QUERIES,
         "VectorIndexReader": _INDICES,
         "VectorSearchQuery": _SEARCH,
         "serialize_row_addrs": _NONE,

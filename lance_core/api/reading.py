@@ -22,6 +22,7 @@ from lance_core.scan.snapshot_reads import prune_plan
 from lance_core.scan.take.keys import as_keys
 
 if TYPE_CHECKING:
+    from lance_core.api.sql import SqlQueryBuilder
     from lance_core.expressions.tree import Expression
 
 
@@ -62,7 +63,7 @@ class Reading(OpenedDataset, ArrowDataset):
             offset: Number of rows to skip; with a filter, of matching rows.
             fragments: Fragments to read, in this order.
             arguments: `batch_size`, `batch_size_bytes`, `with_row_id`, `with_row_address`, and the other
-                arguments of the reference that `lance_core.scan.scanner.scan_options` lists.
+                arguments of the reference that `lance_core.scan.arguments.scan_options` lists.
 
         Raises:
             InvalidInputError: A column does not exist or is named twice, a number is out of range, or an
@@ -92,6 +93,16 @@ class Reading(OpenedDataset, ArrowDataset):
         A dataset that was opened with `default_scan_options` has the columns of its scans.
         """
         return self.scanner().projected_schema if self._default_scan_options else super().schema
+
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """Return a builder of a query on this version, which the package `datafusion` computes.
+
+        Args:
+            sql: A SELECT of DataFusion's dialect. The dataset is the table `dataset`.
+        """
+        from lance_core.api.sql import SqlQueryBuilder, TableQuery  # late: most processes do without
+
+        return SqlQueryBuilder(TableQuery(self._snapshot, sql))
 
     def filter(self, expression: Any) -> FilteredDataset:
         """Return the rows that meet a condition as a dataset of its own, for reading only.

@@ -60,6 +60,23 @@ def parse_arrow(expression: pc.Expression, schema: pa.Schema) -> Expression:
     return check_limits(ArrowExpression(expression, tuple((name,) for name in columns), pa.bool_()))
 
 
+def parse_arrow_as_sql(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
+    """Return the condition that an Arrow expression means if SQL's semantics apply to it.
+
+    NaN equals NaN and is greater than every number, and an IN list gives null for a null. None: Arrow cannot
+    serialize the expression, or serializing would take too long.
+
+    Raises:
+        InvalidInputError: see `parse_arrow`.
+    """
+    text = str(expression)
+    columns = _columns(expression, text, schema)
+    if _nesting(text) > _DEEPEST_WRITTEN:
+        return None
+    found = _written(expression, pa.schema([schema.field(name) for name in columns]))
+    return None if found is None else found[0]
+
+
 def _nesting(text: str) -> int:
     """Return the maximum number of brackets that are open at the same place of a text."""
     signs = (1 if character == "(" else -1 for character in text if character in "()")
@@ -106,14 +123,21 @@ def _as_tree(expression: pc.Expression, schema: pa.Schema) -> Expression | None:
     """Return the condition as a tree; None if its meaning differs from SQL, or if Arrow cannot
     serialize it.
     """
+    found = _written(expression, schema)
+    if found is None:
+        return None
+    tree, unguarded = found
+    return tree if all(_means_the_same(node, unguarded > 0) for node in walk(tree)) else None
+
+
+def _written(expression: pc.Expression, schema: pa.Schema) -> tuple[Expression, int] | None:
+    """Return the result of `read_substrait` for the expression; None if Arrow cannot serialize it."""
     try:
         from pyarrow.substrait import serialize_expressions
 
-        data = bytes(serialize_expressions([expression], ["filter"], schema))
-        tree, unguarded = read_substrait(data, schema)
+        return read_substrait(bytes(serialize_expressions([expression], ["filter"], schema)), schema)
     except (ImportError, pa.ArrowException, InvalidInputError):
         return None
-    return tree if all(_means_the_same(node, unguarded > 0) for node in walk(tree)) else None
 
 
 def _means_the_same(node: Expression, unguarded: bool) -> bool:
