@@ -128,6 +128,10 @@ class LanceFragment(FragmentChanges):
         scan, others = pandas_arguments(arguments)
         return self.scanner(columns, **scan).to_pandas(**others)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return all rows of this fragment as a stream of Arrow's PyCapsule interface; see `LanceScanner`."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def head(self, num_rows: int) -> pa.Table:
         """Return the first rows of this fragment."""
         return self.to_table(limit=num_rows)

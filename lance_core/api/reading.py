@@ -18,7 +18,6 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ID
 from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.scanner import LanceScanner, row_taker
-from lance_core.scan.snapshot_reads import prune_plan
 from lance_core.scan.take.keys import as_keys
 
 if TYPE_CHECKING:
@@ -126,6 +125,8 @@ class Reading(OpenedDataset, ArrowDataset):
         """
         fragments = list(self._snapshot.manifest.fragments)
         if filter is not None:
+            from lance_core.scan.snapshot_reads import prune_plan  # late: rarely needed
+
             options = ScanOptions(columns=(), filter=bind_filter(self._snapshot.manifest.schema, filter))
             plan = prune_plan(self._snapshot, plan_scan(self._snapshot, options)).plan
             left = {scan.fragment_id for scan in plan.fragment_scans}

@@ -273,6 +273,13 @@ def test_methods_of_arrow_give_the_rows_of_the_table(dataset: Any, tmp_path: Pat
     assert dataset.get_fragment(0).partition_expression.equals(pc.scalar(True))
 
 
+def test_a_fragment_is_a_stream_of_its_rows(dataset: Any, scans: list[dict[str, Any]]) -> None:
+    second = dataset.get_fragments()[1]
+    assert same(pa.table(second), table().slice(8))
+    assert duckdb.sql("SELECT min(row), count(*) FROM second").fetchall() == [(8, 8)]
+    assert pl.DataFrame(second)["row"].to_list() == list(range(8, 16))
+
+
 def test_fragments_without_matching_rows_are_left_out(dataset: Any) -> None:
     for condition in ("row > 9", pc.field("row") > 9):
         assert [each.fragment_id for each in dataset.get_fragments(condition)] == [1]
