@@ -15,6 +15,7 @@ from pyarrow import flight
 
 from flight_client.actions import Actions
 from flight_client.connection import Access, Connection, Connections, to_json
+from flight_client.credentials import Proof
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.listing import DatasetSummary, Listing
@@ -30,9 +31,14 @@ def connect(
     uri: str | Sequence[str],
     *,
     token: str | None = None,
+    token_file: str | Path | None = None,
+    username: str | None = None,
+    password: str | None = None,
     tls_root_certs: bytes | str | Path | None = None,
     cert_chain: bytes | str | Path | None = None,
     private_key: bytes | str | Path | None = None,
+    override_hostname: str | None = None,
+    disable_server_verification: bool = False,
     headers: Mapping[str, str] | None = None,
     timeout: float | None = None,
     attempts: int = 5,
@@ -47,10 +53,15 @@ def connect(
         uri: `grpc://host:port` or `grpc+tls://host:port`; or several servers of the same datasets. Calls go
             to the first server that answers.
         token: token for the header `authorization: Bearer`.
+        token_file: file with the token. It is read again when it changes or when a server refuses the token.
+        username, password: sent with the first call. The server answers with a token for the next calls.
         tls_root_certs: certificates that servers are checked with, PEM or a path; those of the system if
             None.
         cert_chain, private_key: certificate and key of the client, PEM or a path, for servers that require
             them.
+        override_hostname: name that the certificate of the server must have, if not that in the address.
+        disable_server_verification: accept every certificate. Whoever answers in place of the server then
+            gets the credentials.
         headers: headers of every call.
         timeout: seconds that a call may take; streams have no limit.
         attempts: largest number of attempts of a call that can be repeated.
@@ -64,10 +75,12 @@ def connect(
     """
     keep_received_memory()
     access = Access(
-        token=token,
+        proof=Proof(token, None if token_file is None else str(token_file), username, password),
         tls_root_certs=_pem("tls_root_certs", tls_root_certs),
         cert_chain=_pem("cert_chain", cert_chain),
         private_key=_pem("private_key", private_key),
+        override_hostname=override_hostname,
+        disable_server_verification=disable_server_verification,
         headers=tuple((name.lower(), value) for name, value in (headers or {}).items()),
         timeout=timeout,
         attempts=attempts,

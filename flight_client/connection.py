@@ -16,9 +16,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyarrow import flight
 
+from flight_client.credentials import HEADER, Credentials, Proof
 from flight_client.errors import (
     InvalidInputError,
     LanceError,
+    NotAuthenticatedError,
     UnavailableError,
     UnsupportedFeatureError,
     from_flight,
@@ -33,6 +35,7 @@ TRAILER = "x-lance-error"
 REUSE = "arrow-flight-reuse-connection"
 """Scheme of the location that stands for the server that was asked."""
 
+_TLS = "grpc+tls://"
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
 
@@ -58,13 +61,17 @@ hold.
 class Access:
     """Settings of connections, except the addresses of the servers. Can be pickled."""
 
-    token: str | None = field(default=None, repr=False)
-    """Token for the header `authorization: Bearer`."""
+    proof: Proof = field(default_factory=Proof)
+    """Proof of who calls."""
     tls_root_certs: bytes | None = field(default=None, repr=False)
     """PEM; None for the certificates of the system."""
     cert_chain: bytes | None = field(default=None, repr=False)
     private_key: bytes | None = field(default=None, repr=False)
     """PEM; for servers that require a certificate of the client."""
+    override_hostname: str | None = None
+    """Name that the certificate of a server must have, if it is not the name in the address."""
+    disable_server_verification: bool = False
+    """Whether every certificate of a server is accepted."""
     headers: tuple[tuple[str, str], ...] = ()
     """Headers of every call, names in lower case."""
     timeout: float | None = None
@@ -80,8 +87,10 @@ class Access:
 class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
     """Middleware of one call: sends our headers, and keeps the error report in the trailers."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
-        self._headers = headers
+    def __init__(self, headers: Mapping[str, str], credentials: Credentials) -> None:
+        self._credentials = credentials
+        self._sent = credentials.header()
+        self._headers = headers if self._sent is None else {**headers, HEADER: self._sent}
         self.report: str | None = None
 
     def sending_headers(self) -> Mapping[str, str]:
@@ -90,17 +99,27 @@ class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
     def received_headers(self, headers: Mapping[str, Sequence[str]]) -> None:
         if values := headers.get(TRAILER):
             self.report = values[-1]
+        if values := headers.get(HEADER):
+            self._credentials.learn(values[-1], self._sent)
+
+    def error_of(self, error: Exception, uri: str) -> LanceError:
+        """Return our error for an error of pyarrow. It is retryable if other credentials can be sent."""
+        found = from_flight(error, self.report, server=uri)
+        if isinstance(found, NotAuthenticatedError):
+            found.retryable = self._credentials.renew(self._sent)
+        return found
 
 
 class _TrailersFactory(flight.ClientMiddlewareFactory):  # type: ignore[misc]
     """Factory of one `_Trailers` per call; `latest` is the one of the latest call of this thread."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, headers: Mapping[str, str], credentials: Credentials) -> None:
         self._headers = headers
+        self._credentials = credentials
         self._of_thread = threading.local()
 
     def start_call(self, info: flight.CallInfo) -> _Trailers:
-        call = _Trailers(self._headers)
+        call = _Trailers(self._headers, self._credentials)
         self._of_thread.latest = call
         return call
 
@@ -131,7 +150,9 @@ class _Calling:
     ) -> None:
         if isinstance(error, pa.ArrowException | flight.FlightError):
             call = self._factory.latest
-            raise from_flight(error, call.report if call else None, server=self._uri) from None
+            raise (
+                call.error_of(error, self._uri) if call else from_flight(error, server=self._uri)
+            ) from None
 
 
 def check_process() -> None:
@@ -159,16 +180,15 @@ class Connection:
         self.uri = uri
         self._access = access
         self._lock = threading.Lock()
-        headers = dict(access.headers)
-        if access.token is not None:
-            headers["authorization"] = f"Bearer {access.token}"
-        self._factory = _TrailersFactory(headers)
+        self._credentials = Credentials(access.proof)
+        self._factory = _TrailersFactory(dict(access.headers), self._credentials)
         self._client: flight.FlightClient | None = None
 
     @property
     def client(self) -> flight.FlightClient:
         """Client of Arrow Flight for this connection; errors are those of `check_process`."""
         check_process()
+        self._credentials.header()  # pyarrow has no way to tell why a middleware could not give one
         with self._lock:
             if self._client is None:
                 self._client = self._connect()
@@ -206,6 +226,8 @@ class Connection:
                 tls_root_certs=access.tls_root_certs,
                 cert_chain=access.cert_chain,
                 private_key=access.private_key,
+                override_hostname=access.override_hostname,
+                disable_server_verification=access.disable_server_verification,
                 middleware=[self._factory],
             )
         except (pa.ArrowException, TypeError) as error:
@@ -230,8 +252,10 @@ class Stream:
         except StopIteration:
             return None
         except (pa.ArrowException, flight.FlightError) as error:
-            report = self._call.report if self._call else None
-            raise from_flight(error, report, server=self._uri) from None
+            call = self._call
+            raise (
+                call.error_of(error, self._uri) if call else from_flight(error, server=self._uri)
+            ) from None
 
     def cancel(self) -> None:
         """End the call; the server stops decoding."""
@@ -271,10 +295,13 @@ class Connections:
     def of_endpoint(self, endpoint: flight.FlightEndpoint) -> list[Connection]:
         """Return connections to the servers that redeem the ticket of an endpoint, best first.
 
-        The locations in the endpoint come first, then `uris`.
+        The locations in the endpoint come first, then `uris`. If all `uris` speak TLS, credentials are not
+        sent to a location that does not.
         """
         named = [location.uri.decode() for location in endpoint.locations]
         uris = [uri for uri in named if not uri.startswith(REUSE)]
+        if self.access.proof.is_given and all(uri.startswith(_TLS) for uri in self.uris):
+            uris = [uri for uri in uris if uri.startswith(_TLS)]
         return [self.to(uri) for uri in dict.fromkeys([*uris, *self.uris])]
 
     def call(self, run: Callable[[Connection], T], *, repeat: bool = True) -> T:
@@ -293,7 +320,9 @@ class Connections:
                 with connection.calling():
                     return run(connection)
             except LanceError as error:
-                if not (repeat and error.retryable) or attempt == self.access.attempts - 1:
+                # A server that refuses credentials has done nothing.
+                may_repeat = repeat or isinstance(error, NotAuthenticatedError)
+                if not (may_repeat and error.retryable) or attempt == self.access.attempts - 1:
                     raise
             if (attempt + 1) % len(self.uris) == 0:
                 wait(attempt // len(self.uris))

@@ -160,6 +160,7 @@ _BY_NAME: dict[str, type[LanceError]] = {
         CommitConflictError,
         CommitUnknownError,
         StorageError,
+        NotAuthenticatedError,
         InternalError,
     )
 } | {

@@ -10,6 +10,7 @@
       CommitUnknownError              UNKNOWN              FlightServerError
       CorruptFileError                INTERNAL             FlightInternalError
       StorageError                    UNAVAILABLE          FlightUnavailableError
+        NotAuthenticatedError (ours)  UNAUTHENTICATED      FlightUnauthenticatedError
         OverloadedError (ours)        UNAVAILABLE          FlightUnavailableError
         DrainingError (ours)          UNAVAILABLE          FlightUnavailableError
     anything else                     INTERNAL             FlightInternalError, without any of its text
@@ -52,8 +53,15 @@ MAXIMUM_MESSAGE_BYTES = 900
 
 # Codes of the Lance namespace error list.
 _INTERNAL_CODE = 18
+_UNAUTHENTICATED_CODE = 16
 _SERVICE_UNAVAILABLE_CODE = 17
 _THROTTLING_CODE = 21
+
+
+class NotAuthenticatedError(LanceError):
+    """The call has no credentials, or credentials that this server does not accept."""
+
+    code = _UNAUTHENTICATED_CODE
 
 
 class OverloadedError(LanceError):
@@ -81,6 +89,7 @@ FLIGHT_CLASSES: Mapping[type[LanceError], type[Exception]] = {
     RefConflictError: flight.FlightServerError,
     CorruptFileError: flight.FlightInternalError,
     StorageError: flight.FlightUnavailableError,
+    NotAuthenticatedError: flight.FlightUnauthenticatedError,
     OverloadedError: flight.FlightUnavailableError,
     DrainingError: flight.FlightUnavailableError,
 }
@@ -93,6 +102,7 @@ REFUSALS = (
     DatasetExistsError,
     CommitConflictError,
     RefConflictError,
+    NotAuthenticatedError,
     DrainingError,
 )
 """Errors whose cause is the request or another writer. All others are problems of the server or its storage.
@@ -113,9 +123,9 @@ class ErrorReport:
         return json.dumps(asdict(self), separators=(",", ":"))
 
 
-def report_error(error: BaseException, root: str) -> ErrorReport:
+def report_error(error: BaseException, root: str | None) -> ErrorReport:
     """Return the report of `error`: its own message if it is a LanceError, without the path of the served
-    root.
+    root. None: the error is from before any path was looked at.
     """
     error_id = secrets.token_hex(6)
     if isinstance(error, LanceError):
@@ -138,9 +148,10 @@ def flight_error(report: ErrorReport, error: BaseException) -> Exception:
     return kind(text)
 
 
-def _sendable(message: str, root: str) -> str:
+def _sendable(message: str, root: str | None) -> str:
     """Return one printable line of bounded length, without the path of the root."""
-    line = " ".join(message.replace(root, "<root>").split())
+    without_root = message if root is None else message.replace(root, "<root>")
+    line = " ".join(without_root.split())
     # No more than this is needed, and what follows costs time per character.
     line = line[: MAXIMUM_MESSAGE_BYTES + 1]
     printable = "".join(character if character.isprintable() else "?" for character in line)

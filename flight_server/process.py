@@ -6,16 +6,19 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from types import FrameType
 
 import lance_core
+from flight_server.listener import Listener
 from flight_server.logs import configure_logging, log_event, without_secrets
+from flight_server.security.transport import ways_to_authenticate
 from flight_server.server import FlightServer
 from flight_server.service import Service
-from flight_server.settings import WELL_KNOWN_KEY, Settings
+from flight_server.settings import Settings
 from lance_core.errors import LanceError
 
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _LONGEST_SWEEP_SECONDS = 3600.0
 """Longest time between two searches for expired staged writes."""
@@ -25,13 +28,13 @@ _LAST_WORDS_SECONDS = 1.0
 
 
 def run_server(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT; then end the process with exit code 0.
+    """Serve until SIGTERM or SIGINT; then end the process with exit code 0. SIGHUP reads files again.
 
     The first line on stdout is the URI, written when the server is ready. The first signal refuses new
     calls and lets running streams end within the grace; the clients of the others are told to come back. A
     second signal ends the process at once, with 128 + its number. To be called on the main thread.
     """
-    received = _stop_signals()
+    received = _signals()
     # No stack may reach a client, and the binding attaches one to NOT_FOUND, INVALID_ARGUMENT and
     # UNIMPLEMENTED.
     sys.tracebacklimit = 0
@@ -39,19 +42,31 @@ def run_server(settings: Settings) -> None:
     for warning in Settings.unknown_variables():
         log_event(logging.WARNING, "unknown_variable", {"message": warning})
     service = Service(settings)
-    server = FlightServer(service)
-    log_event(logging.INFO, "start", _started(settings, server))
-    print(server.uri, flush=True)
-    threading.Thread(target=_expire_staged, args=(service,), daemon=True).start()
+    listener = Listener(service)
+    log_event(logging.INFO, "start", _started(service, listener.server))
+    print(listener.server.uri, flush=True)
+    for work in (partial(_expire_staged, service), listener.watch):
+        threading.Thread(target=work, daemon=True).start()
     # FlightServerBase.serve() is not used: it lets SIGTERM kill the process.
-    reason = signal.Signals(os.read(received, 1)[0]).name
-    threading.Thread(target=_drain_and_exit, args=(server, service, reason), daemon=True).start()
-    os._exit(128 + os.read(received, 1)[0])
+    while (number := os.read(received, 1)[0]) == signal.SIGHUP:
+        _reload(listener, service)
+    reason = signal.Signals(number).name
+    threading.Thread(target=_drain_and_exit, args=(listener, service, reason), daemon=True).start()
+    while (number := os.read(received, 1)[0]) == signal.SIGHUP:
+        pass
+    os._exit(128 + number)
 
 
-def _started(settings: Settings, server: FlightServer) -> dict[str, object]:
+def _reload(listener: Listener, service: Service) -> None:
+    """Read the files of accounts, keys and certificates again."""
+    if service.authenticator is not None:
+        service.authenticator.reload()
+    listener.renew()
+
+
+def _started(service: Service, server: FlightServer) -> dict[str, object]:
     """Return the facts for the log about a server that starts, without keys and credentials."""
-    is_own_key = settings.signing_key != WELL_KNOWN_KEY
+    settings = service.settings
     return {
         "version": lance_core.__version__,
         "root": without_secrets(settings.root),
@@ -61,13 +76,14 @@ def _started(settings: Settings, server: FlightServer) -> dict[str, object]:
         "max_puts": settings.max_puts,
         "verify_checksums": settings.verify_checksums,
         "cache_dir": settings.cache_dir or "none",
-        "signing_key": "own" if is_own_key else "well-known",
-        "auth": "none",
+        "signing_key": service.signing_key.origin,
+        "tls": settings.tls_cert is not None,
+        "auth": ",".join(ways_to_authenticate(settings)) or "none",
     }
 
 
-def _stop_signals() -> int:
-    """Return a pipe from which the numbers of stop signals can be read, one byte each.
+def _signals() -> int:
+    """Return a pipe from which the numbers of the signals can be read, one byte each.
 
     Blocking them for `sigwait` is not enough: libraries make threads when they are imported, in which they
     are not blocked, and one that comes while the main thread does something else ends the process there.
@@ -75,7 +91,7 @@ def _stop_signals() -> int:
     received, written = os.pipe()
     os.set_blocking(written, False)
     signal.set_wakeup_fd(written, warn_on_full_buffer=False)
-    for number in _STOP_SIGNALS:
+    for number in _SIGNALS:
         signal.signal(number, _do_nothing)
     return received
 
@@ -97,7 +113,7 @@ def _expire_staged(service: Service) -> None:
         time.sleep(seconds)
 
 
-def _drain_and_exit(server: FlightServer, service: Service, reason: str) -> None:
+def _drain_and_exit(listener: Listener, service: Service, reason: str) -> None:
     began = time.perf_counter()
     admission, grace = service.admission, service.settings.drain_grace
     admission.close()
@@ -110,7 +126,7 @@ def _drain_and_exit(server: FlightServer, service: Service, reason: str) -> None
         admission.wait_idle(_LAST_WORDS_SECONDS)
     service.close()
     # A client that stopped reading blocks shutdown() for ever, so nobody waits for it longer than this.
-    shutdown = threading.Thread(target=server.shutdown, daemon=True)
+    shutdown = threading.Thread(target=listener.shutdown, daemon=True)
     shutdown.start()
     shutdown.join(_LAST_WORDS_SECONDS)
     drained = {f"{name}_drained": max(0, running[name] - cut[f"{name}_cut"]) for name in running}

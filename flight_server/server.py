@@ -3,10 +3,11 @@
 import errno
 import socket
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pyarrow import flight
 
+from flight_server.handlers.credentials import MIDDLEWARE, Credentials, Handshakes
 from flight_server.handlers.do_action import do_action, list_actions
 from flight_server.handlers.do_exchange import do_exchange
 from flight_server.handlers.do_get import do_get
@@ -14,6 +15,7 @@ from flight_server.handlers.do_put import do_put
 from flight_server.handlers.get_flight_info import get_flight_info
 from flight_server.handlers.get_schema import get_schema
 from flight_server.handlers.list_flights import list_flights
+from flight_server.security.transport import Certificates, check_transport
 from flight_server.service import Service
 from lance_core.errors import InvalidInputError
 
@@ -30,20 +32,33 @@ _PROBLEMS = {
 
 
 class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Flight server that listens as soon as it is constructed."""
+    """Flight server that listens as soon as it is constructed, with TLS if the settings name a certificate."""
 
-    def __init__(self, service: Service) -> None:
-        """Raise InvalidInputError if the server cannot listen at the address of its settings."""
+    def __init__(self, service: Service, port: int | None = None) -> None:
+        """Listen on `port` instead of the port of the settings, if it is given.
+
+        Raise InvalidInputError if the server cannot listen at the address of its settings, or must not.
+        """
         settings = service.settings
+        port = settings.port if port is None else port
+        check_transport(settings)
+        certificates = Certificates.load(settings)
         self._service = service
         self._host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
-        _check_address(settings.host.strip("[]"), settings.port)
-        super().__init__(f"grpc://{self._host}:{settings.port}")
+        self._scheme = "grpc" if certificates is None else "grpc+tls"
+        _check_address(settings.host.strip("[]"), port)
+        arguments = _tls(certificates)
+        if service.authenticator is not None:
+            handshakes = Handshakes(service.authenticator)
+            arguments["middleware"] = {MIDDLEWARE: Credentials(service.authenticator, handshakes)}
+            if service.authenticator.takes_passwords:
+                arguments["auth_handler"] = handshakes
+        super().__init__(f"{self._scheme}://{self._host}:{port}", **arguments)
 
     @property
     def uri(self) -> str:
         """Address to which clients connect that can reach the host."""
-        return f"grpc://{self._host}:{self.port}"
+        return f"{self._scheme}://{self._host}:{self.port}"
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -89,6 +104,16 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def list_actions(self, context: Context) -> list[flight.ActionType]:
         return list_actions(self._service, context)
+
+
+def _tls(certificates: Certificates | None) -> dict[str, Any]:
+    """Return the arguments of `FlightServerBase` for TLS."""
+    if certificates is None:
+        return {}
+    arguments: dict[str, Any] = {"tls_certificates": [(certificates.certificate, certificates.key)]}
+    if certificates.client_authorities is not None:
+        arguments |= {"verify_client": True, "root_certificates": certificates.client_authorities}
+    return arguments
 
 
 def _check_address(host: str, port: int) -> None:

@@ -9,6 +9,7 @@ upkeep      compaction and cleanup                 writing/upkeep.py
 """
 
 import time
+from copy import copy
 from dataclasses import asdict
 
 import lance_core
@@ -19,6 +20,10 @@ from flight_server.limits.allocator import Allocator
 from flight_server.reading.datasets import Datasets
 from flight_server.reading.reads import Reads
 from flight_server.reading.ticket_lifetime import Tickets
+from flight_server.security.authentication import Authenticator
+from flight_server.security.identity import Identity
+from flight_server.security.signing_key import signing_key
+from flight_server.security.transport import ways_to_authenticate
 from flight_server.settings import Settings
 from flight_server.writing.changes import Changes
 from flight_server.writing.references import References
@@ -47,13 +52,27 @@ class Service:
         self._catalog = _catalog_of(settings, settings.memory_limit // 4, self._session)
         self._targets = Targets(self._catalog)
         self.datasets = Datasets(self._catalog, settings.root)
-        tickets = Tickets(settings.signing_key, settings.ticket_lifetime)
+        self.signing_key = signing_key(settings)
+        self.authenticator = (
+            Authenticator(settings, self.signing_key.key) if ways_to_authenticate(settings) else None
+        )
+        tickets = Tickets(self.signing_key.key, settings.ticket_lifetime)
         self.reads = Reads(self._catalog, tickets, settings.max_batch_bytes)
         self.changes = Changes(self._catalog, self._targets)
         self.staged = StagedWrites(self._catalog, self._targets, settings.stage_expiry)
         self.refs = References(self._catalog, self._targets)
         self.upkeep = Upkeep(self._catalog, self._targets, self.staged)
         self._started = time.monotonic()
+
+    def on_behalf_of(self, identity: Identity) -> "Service":
+        """Return this service for one caller. Its tickets and receipts are of no use to another subject."""
+        if identity.subject is None:
+            return self
+        service = copy(self)
+        service.reads = self.reads.on_behalf_of(identity.subject)
+        service.staged = self.staged.on_behalf_of(identity.subject)
+        service.upkeep = self.upkeep.on_behalf_of(service.staged)
+        return service
 
     def close(self) -> None:
         """Stop the uploads that wait for their clients; see `Targets.close`."""

@@ -15,7 +15,9 @@ from flight_server.configuration.values import (
     parse_cache_directory,
     parse_count,
     parse_directories,
+    parse_file,
     parse_key,
+    parse_leeway,
     parse_locations,
     parse_log_level,
     parse_port,
@@ -27,12 +29,13 @@ from flight_server.configuration.values import (
 from lance_core.api.serving import is_object_store
 from lance_core.errors import InvalidInputError
 
-# Without a configured key tickets are signed with this one, so that every server of the same root redeems
-# them, after a restart too. This key detects damaged tickets, but anybody can forge tickets with it. Set a
-# key to prevent that.
-WELL_KNOWN_KEY = b"lance-flight: integrity only, not a secret"
-
-CLIENT_VARIABLES: frozenset[str] = frozenset()
+CLIENT_VARIABLES = frozenset(
+    f"LANCE_FLIGHT_{name}"
+    for name in (
+        *("TOKEN", "TOKEN_FILE", "USERNAME", "PASSWORD", "TLS_ROOT_CERTS", "TLS_CLIENT_CERT"),
+        *("TLS_CLIENT_KEY", "TLS_HOSTNAME", "TLS_SKIP_VERIFY"),
+    )
+)
 """Environment variables of the clients, which a server does not look at."""
 
 _TOML_TYPES: Mapping[type, tuple[type, ...]] = {
@@ -94,8 +97,31 @@ class Settings:
     """Seconds after which what was staged and not committed is removed. Cleanups spare files of no version
     for 7 days, at least twice as long.
     """
-    signing_key: bytes = _setting(WELL_KNOWN_KEY, parse_key, secret="signing key", toml_types=(str,))
-    """Signs tickets; see `WELL_KNOWN_KEY`. The setting `signing_key_file` names a file that holds it.
+    insecure: bool = _setting(False, parse_switch)
+    """Listen beyond loopback even without TLS or authentication."""
+    tls_cert: str | None = _setting(None, parse_file, is_path=True)
+    """Certificate chain of the server, PEM. With it the server speaks TLS only."""
+    tls_key: str | None = _setting(None, parse_file, is_path=True)
+    """Private key of the certificate, PEM."""
+    tls_client_ca: str | None = _setting(None, parse_file, is_path=True)
+    """Certificates of authorities, PEM. With it every client needs a certificate that one of them signed."""
+    accounts_file: str | None = _setting(None, parse_file, is_path=True)
+    """File of the subjects with their roles, and the hashes of their tokens and passwords."""
+    jwt_key_file: str | None = _setting(None, parse_file, is_path=True)
+    """Keys that JSON Web Tokens are checked with: a JWK set, or a public key in PEM."""
+    jwt_issuer: str = _setting("lance-flight", str)
+    """Value that the claim `iss` of a JSON Web Token must have."""
+    jwt_audience: str = _setting("lance-flight", str)
+    """Value that the claim `aud` of a JSON Web Token must have or contain."""
+    jwt_roles_claim: str = _setting("roles", str)
+    """Claim of a JSON Web Token with the roles, a list of texts or a text with spaces between them."""
+    jwt_leeway: float = _setting(30.0, parse_leeway)
+    """Seconds by which the clock of an issuer may differ."""
+    session_lifetime: float = _setting(3600.0, parse_seconds)
+    """Seconds after which the token that answers a password is refused."""
+    signing_key: bytes | None = _setting(None, parse_key, secret="signing key")
+    """Signs tickets and the tokens of sessions. None: the server makes a key, see `security.signing_key`. The
+    setting `signing_key_file` names a file that holds the key.
     """
     ticket_lifetime: float = _setting(24 * 3600.0, parse_seconds)
     """Seconds after which a ticket is refused."""

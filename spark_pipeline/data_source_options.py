@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Literal, Self
 
 import flight_client
@@ -125,8 +124,18 @@ class Options:
     """
     token: str | None = option("token", _text, "a token", shown=False)
     token_file: str | None = option("tokenFile", _text, "a path")
-    """Path of a file with the token."""
+    """Path of a file with the token. Every process reads its own, and reads it again when it changes."""
+    username: str | None = option("username", _text, "a user name")
+    password: str | None = option("password", _text, "a password", shown=False)
     tls_root_certs: str | None = option("tlsRootCerts", _text, "a path, or PEM", shown=False)
+    """Certificates that servers are checked with."""
+    tls_client_cert: str | None = option("tlsClientCert", _text, "a path, or PEM", shown=False)
+    tls_client_key: str | None = option("tlsClientKey", _text, "a path, or PEM", shown=False)
+    """Certificate and key of the client."""
+    tls_hostname: str | None = option("tlsHostname", _text, "the name of a host")
+    """Name that the certificate of a server must have, if it is not the name in the address."""
+    tls_skip_verify: bool = option("tlsSkipVerify", _boolean, "true or false", False)
+    """Whether every certificate of a server is accepted."""
     max_rows_per_file: int | None = option("maxRowsPerFile", _positive, "rows, 1 or more", uses=_WRITES)
     max_bytes_per_file: int | None = option("maxBytesPerFile", _positive, "bytes, 1 or more", uses=_WRITES)
     max_versions_per_trigger: int | None = option(
@@ -175,7 +184,7 @@ class Options:
                     f"option {name} is missing, expected {known[name].metadata['expected']}"
                 )
         options._check_one("version", "tag", "versionAsOf", "timestampAsOf")
-        options._check_one("token", "tokenFile")
+        options._check_one("token", "tokenFile", "username")
         return options
 
     def check_use(self, use: Use) -> None:
@@ -197,13 +206,18 @@ class Options:
         gRPC does not survive a fork, and Spark forks its Python workers: call this in the process that uses
         the client.
         """
-        token = self.token
-        if self.token_file is not None:
-            try:
-                token = Path(self.token_file).read_text(encoding="utf-8").strip()
-            except OSError as error:
-                raise InvalidInputError(f"option tokenFile: {error}") from None
-        return flight_client.connect(self.uri, token=token, tls_root_certs=self.tls_root_certs)
+        return flight_client.connect(
+            self.uri,
+            token=self.token,
+            token_file=self.token_file,
+            username=self.username,
+            password=self.password,
+            tls_root_certs=self.tls_root_certs,
+            cert_chain=self.tls_client_cert,
+            private_key=self.tls_client_key,
+            override_hostname=self.tls_hostname,
+            disable_server_verification=self.tls_skip_verify,
+        )
 
     def snapshot(self, client: flight_client.Client) -> Snapshot:
         """Return the requested version, or the latest one.

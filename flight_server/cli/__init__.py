@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import lance_core
+from flight_server.cli.access import with_access
 from flight_server.cli.bench import bench
 from flight_server.cli.branch import branch
 from flight_server.cli.cleanup import cleanup
@@ -29,6 +30,7 @@ from flight_server.cli.scan import scan
 from flight_server.cli.serve import serve
 from flight_server.cli.show import show
 from flight_server.cli.tag import tag
+from flight_server.cli.token import token
 from flight_server.cli.update import update
 from flight_server.cli.validate import validate
 from flight_server.cli.versions import versions
@@ -60,9 +62,17 @@ def main(
 
 _READING = (ls, show, head, scan, versions, validate)
 _CHANGING = (put, delete, update, restore, compact, cleanup, drop)
-for verb in (serve, *_READING, *_CHANGING, inspect, config, demo, bench):
+for verb in (serve, inspect, config, demo):
     app.command()(verb)
-for name, group in (("columns", columns), ("tag", tag), ("branch", branch), ("index", index)):
+for asking in (*_READING, *_CHANGING, bench):
+    app.command()(with_access(asking))
+for name, group in (
+    ("columns", columns),
+    ("tag", tag),
+    ("branch", branch),
+    ("index", index),
+    ("token", token),
+):
     app.add_typer(group, name=name)
 
 # The jobs have commands and options of their own, `--help` included.

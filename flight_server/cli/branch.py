@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, AsJsonLines, At, TargetName, print_answer
 from flight_server.cli.rendering import print_table
 from flight_server.cli.targets import open_target
@@ -15,6 +16,7 @@ branch = typer.Typer(no_args_is_help=True, help="List, create and delete branche
 
 
 @branch.command("list")
+@with_access
 def list_(target: TargetName, as_json: AsJsonLines = False) -> None:
     """List the branches of a dataset with the versions that they began with."""
     found = open_target(target).branches()
@@ -30,6 +32,7 @@ def list_(target: TargetName, as_json: AsJsonLines = False) -> None:
 
 
 @branch.command()
+@with_access
 def create(target: TargetName, name: BranchName, at: At = None, as_json: AsJson = False) -> None:
     """Begin a branch with a version. No data is copied."""
     version = open_target(target, at).create_branch(name)
@@ -38,6 +41,7 @@ def create(target: TargetName, name: BranchName, at: At = None, as_json: AsJson 
 
 
 @branch.command()
+@with_access
 def delete(target: TargetName, name: BranchName, as_json: AsJson = False) -> None:
     """Delete a branch with all its versions."""
     open_target(target).delete_branch(name)

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, TargetName, print_answer
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import count
@@ -17,6 +18,7 @@ columns = typer.Typer(
 
 
 @columns.command()
+@with_access
 def add(
     target: TargetName,
     expressions: Annotated[
@@ -32,6 +34,7 @@ def add(
 
 
 @columns.command()
+@with_access
 def drop(
     target: TargetName,
     paths: Annotated[list[str], typer.Argument(metavar="COLUMN...", help="Names; children as point.x.")],
@@ -43,6 +46,7 @@ def drop(
 
 
 @columns.command()
+@with_access
 def rename(
     target: TargetName,
     column: ColumnPath,
@@ -55,6 +59,7 @@ def rename(
 
 
 @columns.command()
+@with_access
 def cast(
     target: TargetName,
     column: ColumnPath,

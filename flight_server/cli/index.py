@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, AsJsonLines, At, TargetName, print_answer
 from flight_server.cli.rendering import print_table
 from flight_server.cli.targets import open_target
@@ -15,6 +16,7 @@ index = typer.Typer(no_args_is_help=True, help="List and drop indices that the r
 
 
 @index.command("list")
+@with_access
 def list_(target: TargetName, at: At = None, as_json: AsJsonLines = False) -> None:
     """List the indices of a dataset, and how many rows each of them covers."""
     found = open_target(target, at).indices()
@@ -27,6 +29,7 @@ def list_(target: TargetName, at: At = None, as_json: AsJsonLines = False) -> No
 
 
 @index.command()
+@with_access
 def drop(target: TargetName, name: IndexName, as_json: AsJson = False) -> None:
     """Drop an index. Its files stay until the versions that need them are cleaned up."""
     version = open_target(target).drop_index(name)

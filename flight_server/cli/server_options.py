@@ -50,6 +50,22 @@ _OPTIONS: Mapping[str, Any] = {
         "--verify-checksums",
         "Hold the pages that scans read against their checksums, in files that have them.",
     ),
+    "insecure": _switch(
+        "--insecure",
+        "Listen beyond loopback even without TLS or authentication: everybody may do everything.",
+    ),
+    "tls_cert": _text(
+        "Certificate chain of the server, PEM; replaced while the server runs, it is read again."
+    ),
+    "tls_key": _text("Private key of the certificate, PEM."),
+    "tls_client_ca": _text("Authorities, PEM: every client needs a certificate that one of them signed."),
+    "accounts_file": _text("TOML file of subjects with hashes of tokens and passwords; see `token hash`."),
+    "jwt_key_file": _text("Keys of JSON Web Tokens: a JWK set or a public key in PEM; see `token make-key`."),
+    "jwt_issuer": _text("Issuer that JSON Web Tokens must name."),
+    "jwt_audience": _text("Audience that JSON Web Tokens must name."),
+    "jwt_roles_claim": _text("Claim of JSON Web Tokens with the roles."),
+    "jwt_leeway": _text("Seconds by which the clock of an issuer may differ, at most 60."),
+    "session_lifetime": _text("Seconds until the token that answers a password expires."),
     "signing_key_file": Annotated[
         str | None,
         typer.Option(

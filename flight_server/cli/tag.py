@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, AsJsonLines, At, TargetName, print_answer
 from flight_server.cli.rendering import print_table
 from flight_server.cli.targets import open_target
@@ -15,6 +16,7 @@ tag = typer.Typer(no_args_is_help=True, help="List, create, move and delete tags
 
 
 @tag.command("list")
+@with_access
 def list_(target: TargetName, as_json: AsJsonLines = False) -> None:
     """List the tags of a dataset with their versions."""
     found = open_target(target).tags()
@@ -27,6 +29,7 @@ def list_(target: TargetName, as_json: AsJsonLines = False) -> None:
 
 
 @tag.command()
+@with_access
 def create(target: TargetName, name: TagName, at: At = None, as_json: AsJson = False) -> None:
     """Name a version. It is an error if the tag exists. The version is kept while it has a tag."""
     version = open_target(target, at).create_tag(name)
@@ -34,6 +37,7 @@ def create(target: TargetName, name: TagName, at: At = None, as_json: AsJson = F
 
 
 @tag.command()
+@with_access
 def update(target: TargetName, name: TagName, at: At = None, as_json: AsJson = False) -> None:
     """Let a tag name another version."""
     version = open_target(target, at).update_tag(name)
@@ -41,6 +45,7 @@ def update(target: TargetName, name: TagName, at: At = None, as_json: AsJson = F
 
 
 @tag.command()
+@with_access
 def delete(target: TargetName, name: TagName, as_json: AsJson = False) -> None:
     """Delete a tag. The version that it named stays."""
     open_target(target).delete_tag(name)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import typer
 from pyarrow import flight
 
+from flight_server.cli.access import Access, access
 from flight_server.cli.errors import asked_server, damage_of
 from flight_server.reading.index_facts import index_facts
 from lance_core import LanceDataset, dataset
@@ -216,11 +217,11 @@ def is_remote(target: str) -> bool:
 def connect(target: str) -> tuple[flight.FlightClient, str]:
     """Return a client for the server in `target`, and the dataset name after it (may be empty)."""
     parts = urlsplit(target)
-    if parts.scheme not in ("grpc", "grpc+tcp") or not parts.netloc:
+    if parts.scheme not in ("grpc", "grpc+tcp", "grpc+tls") or not parts.netloc:
         raise typer.BadParameter(f"not a target: {target} (grpc://host:port/name or a local path)")
     uri = f"{parts.scheme}://{parts.netloc}"
     asked_server.set(uri)
-    return flight.connect(uri), parts.path.strip("/")
+    return access.get(Access()).connect(uri), parts.path.strip("/")
 
 
 def open_target(target: str, version: int | None = None) -> Target:

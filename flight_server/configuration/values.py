@@ -12,6 +12,7 @@ from lance_core.errors import InvalidInputError
 
 MINIMUM_KEY_BYTES = 16
 MAXIMUM_STAGE_SECONDS = 3 * 24 * 3600
+MAXIMUM_LEEWAY_SECONDS = 60
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SIZE_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -60,6 +61,21 @@ def parse_stage_expiry(text: str) -> float:
             f"not a number of seconds above 0 and up to {MAXIMUM_STAGE_SECONDS}: {text!r}"
         )
     return seconds
+
+
+def parse_leeway(text: str) -> float:
+    """Return at most `MAXIMUM_LEEWAY_SECONDS` seconds."""
+    seconds = parse_seconds(text)
+    if seconds > MAXIMUM_LEEWAY_SECONDS:
+        raise InvalidInputError(f"not at most {MAXIMUM_LEEWAY_SECONDS} seconds: {text!r}")
+    return seconds
+
+
+def parse_file(text: str) -> str:
+    """Return the absolute path of a file that exists."""
+    if not os.path.isfile(text):
+        raise InvalidInputError(f"not a file: {text!r}")
+    return os.path.abspath(text)  # links stay: a link is how Kubernetes replaces a certificate
 
 
 def parse_switch(text: str) -> bool:

@@ -9,10 +9,12 @@ from urllib.parse import unquote
 from pyarrow import flight
 
 from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error
+from flight_server.handlers.credentials import identity_of
 from flight_server.logs import is_logged, log_event
 from flight_server.requests.json_fields import parse_object
 from flight_server.requests.names import DatasetReference, shown
 from flight_server.requests.tickets import Ticket
+from flight_server.security.identity import Identity
 from flight_server.service import Service
 from lance_core.errors import LanceError
 
@@ -31,12 +33,23 @@ class Call:
     The log gets one line for a change, one for an error, and at the level debug one for any other request.
     """
 
-    __slots__ = ("_began", "_blocks", "_context", "_facts", "_is_logged", "_name", "_peer", "_service")
+    __slots__ = (
+        "_began",
+        "_blocks",
+        "_context",
+        "_facts",
+        "_identity",
+        "_is_logged",
+        "_name",
+        "_peer",
+        "_service",
+    )
 
     def __init__(self, service: Service, context: flight.ServerCallContext, name: str) -> None:
         self._began = time.perf_counter()
         self._blocks = 0
         self._context = context
+        self._identity: Identity | None = None
         self._facts: list[Callable[[], Facts]] = []
         self._is_logged = False
         self._name = name
@@ -48,6 +61,13 @@ class Call:
     def is_traced(self) -> bool:
         """Whether the log shows every request. Only then is it worth counting what a stream sends."""
         return is_logged(logging.DEBUG)
+
+    @property
+    def identity(self) -> Identity:
+        """Identity of the caller. Raises NotAuthenticatedError if a certificate names nobody."""
+        if self._identity is None:
+            self._identity = identity_of(self._context)
+        return self._identity
 
     def is_cancelled(self) -> bool:
         """Return whether the client has left."""
@@ -105,6 +125,8 @@ class Call:
         told: dict[str, object] = {"rpc": self._name}
         for each in self._facts:
             told |= each()
+        subject = self._identity.subject if self._identity is not None else None
+        told |= {"subject": None if subject is None else shown(subject)[1:-1]}
         peer = self._peer or _peer_of(self._context)
         message = {"message": facts["message"]} if "message" in facts else {}
         told |= {name: value for name, value in facts.items() if name != "message"}
@@ -138,7 +160,5 @@ def _short(value: str | int) -> str:
 
 
 def _peer_of(context: flight.ServerCallContext) -> str:
-    """Return the client's address, and its identity if the server asks for one."""
-    identity = context.peer_identity().decode("utf-8", "replace")
-    address = unquote(context.peer())
-    return f"{identity}@{address}" if identity else address
+    """Return the client's address."""
+    return unquote(context.peer())

@@ -20,7 +20,7 @@ def rpc(
     """Turn a handler `(service, call, ...)`, a function or a generator, into a method of an RPC.
 
     The RPC is called with `(service, context, ...)`. It counts as running while it lasts, is refused while
-    the server drains, and raises only Flight errors (threat T45).
+    the server drains, and raises only Flight errors (threat T45). The handler gets the service of its caller.
     """
     name = handler.__name__.title().replace("_", "")
 
@@ -28,7 +28,7 @@ def rpc(
     def run(service: Service, context: flight.ServerCallContext, *arguments: P.args, **named: P.kwargs) -> R:
         call = Call(service, context, name)
         with call, service.admission.call():
-            return handler(service, call, *arguments, **named)
+            return handler(service.on_behalf_of(call.identity), call, *arguments, **named)
 
     @wraps(handler)
     def generate(
@@ -36,6 +36,6 @@ def rpc(
     ) -> Iterator[Any]:
         call = Call(service, context, name)
         with call, service.admission.call():
-            yield from handler(service, call, *arguments, **named)  # type: ignore[misc]
+            yield from handler(service.on_behalf_of(call.identity), call, *arguments, **named)  # type: ignore[misc]
 
     return generate if inspect.isgeneratorfunction(handler) else run  # type: ignore[return-value]

@@ -1,8 +1,9 @@
 """Plans and streams: what clients ask to read, from one version each. Free of Flight types."""
 
 from collections.abc import Generator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +101,12 @@ class Reads:
         self._catalog = catalog
         self._tickets = tickets
         self._max_answer_bytes = max_answer_bytes
+
+    def on_behalf_of(self, subject: str) -> Self:
+        """Return these reads, with tickets that only the subject can redeem."""
+        reads = copy(self)
+        reads._tickets = self._tickets.of(subject)
+        return reads
 
     def plan(self, command: ScanCommand | TakeCommand) -> PlannedScan:
         """Plan a command, on the version that it names or on the latest one."""

@@ -3,22 +3,34 @@
 Without Flight types.
 """
 
+import hmac
 import time
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
+from typing import Self
 
 from flight_server.requests.tickets import CancelledTickets, Ticket, decode_ticket, encode_ticket
 from lance_core.errors import InvalidInputError
 
 
 class Tickets:
-    """Tickets that are signed with one key. Thread-safe."""
+    """Tickets of one subject, signed with a key that the server derives for the subject. Thread-safe.
+
+    The signature of another subject's ticket does not fit, as that of a forged ticket does not.
+    """
 
     def __init__(self, key: bytes, lifetime: float) -> None:
-        """Sign tickets with `key`, which expire after `lifetime` seconds."""
-        self._key = key
+        """Sign tickets of callers without a subject with `key`; tickets expire after `lifetime` seconds."""
+        self._server_key = self._key = key
         self._lifetime = lifetime
         self._cancelled = CancelledTickets()
+
+    def of(self, subject: str) -> Self:
+        """Return the tickets of a subject. Cancelled tickets are remembered together."""
+        tickets = copy(self)
+        tickets._key = hmac.digest(self._server_key, b"tickets of " + subject.encode(), "sha256")
+        return tickets
 
     def expiry(self) -> int:
         """Return the time at which a ticket that is made now expires, in seconds since the epoch."""

@@ -5,9 +5,9 @@ redeem it.
     bytes 4..35   HMAC-SHA256 over the magic and the payload
     bytes 36..    payload: one JSON object, see `_PAYLOAD_FIELDS`
 
-A ticket names rows of one manifest, never a path. With the well-known key of
-`settings` anybody can make a valid one, so its payload is checked as a command is and its ranges are
-checked against the manifest.
+A ticket names rows of one manifest, never a path. The key is that of the subject who asked for the ticket
+(`reading.ticket_lifetime`). The payload is checked as a command is and its ranges are checked against the
+manifest, since an operator may have chosen a key that others know.
 """
 
 import base64

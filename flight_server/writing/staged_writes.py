@@ -4,7 +4,9 @@ import logging
 import time
 import uuid
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 
@@ -60,6 +62,13 @@ class StagedWrites:
         self._catalog = catalog
         self._targets = targets
         self._expiry = expiry
+        self._subject: str | None = None
+
+    def on_behalf_of(self, subject: str) -> Self:
+        """Return these staged writes, with receipts that only the subject can redeem."""
+        staged = copy(self)
+        staged._subject = subject
+        return staged
 
     def stage(self, command: WriteCommand, upload: Batches) -> str:
         """Write an upload for a later commit, and return the receipt.
@@ -73,7 +82,7 @@ class StagedWrites:
             if target.snapshot is not None and command.mode == "create":
                 raise DatasetExistsError(f"dataset {command.dataset.name} exists")
             change = write_all(_writer(target, command, upload.schema), upload, self._targets.abandonable)
-            return _keep(target.root, target.storage, command.dataset.branch, change)
+            return self._keep(target.root, target.storage, command.dataset.branch, change)
 
     def execute(self, reference: DatasetReference, task: str) -> tuple[str, CompactionMetrics]:
         """Run one task of a compaction, and return the receipt and the metrics.
@@ -85,7 +94,7 @@ class StagedWrites:
         parsed = CompactionTask.from_json(task)
         with self._targets.opened(reference) as opened:
             change, metrics = stage_compaction(opened.snapshot, parsed)
-            return _keep(opened.root, opened.snapshot.storage, reference.branch, change), metrics
+            return self._keep(opened.root, opened.snapshot.storage, reference.branch, change), metrics
 
     def commit(self, command: CommitCommand) -> Committed:
         """Make one version of staged writes, of all of them or none.
@@ -113,7 +122,7 @@ class StagedWrites:
                 ):
                     return Committed(target.snapshot.manifest.version)
                 properties |= command.stream.properties
-            staging = Staging(target.root)
+            staging = Staging(target.root, self._subject)
             writes = staging.read(command.staged)
             self._check(command, writes)
             changes = [write.change for write in writes]
@@ -148,10 +157,12 @@ class StagedWrites:
             CommitConflictError: a staged write is being committed.
         """
         with self._targets.target(dataset, creates=True) as target:
-            return sum(_remove(target.root, Staging(target.root), receipt) for receipt in receipts)
+            return sum(
+                _remove(target.root, Staging(target.root, self._subject), receipt) for receipt in receipts
+            )
 
     def expire(self) -> None:
-        """Remove staged writes that have expired, in all datasets of the root."""
+        """Remove staged writes of all subjects that have expired, in all datasets of the root."""
         for path in self._catalog.staging_paths():
             root = self._catalog.storage(path)
             staging = Staging(root)
@@ -176,6 +187,14 @@ class StagedWrites:
         except LanceError as error:
             facts = {"receipt": receipt, "error": type(error).__name__, "message": str(error)}
             log_event(logging.WARNING, "sweep_failed", facts)
+
+    def _keep(self, root: Storage, storage: Storage, branch: str | None, change: StagedChange) -> str:
+        """Record a staged change, and return its receipt; without a record the files are removed."""
+        try:
+            return Staging(root, self._subject).keep(StagedWrite(branch, change, time.time()))
+        except BaseException:
+            change.discard(storage)
+            raise
 
     def _check(self, command: CommitCommand, writes: Sequence[StagedWrite]) -> None:
         for receipt, write in zip(command.staged, writes, strict=True):
@@ -213,15 +232,6 @@ def _writer(target: Target, command: WriteCommand, schema: pa.Schema) -> StagedW
         merge=command.merge,
         on=command.on,
     )
-
-
-def _keep(root: Storage, storage: Storage, branch: str | None, change: StagedChange) -> str:
-    """Record a staged change, and return its receipt; without a record the files are removed."""
-    try:
-        return Staging(root).keep(StagedWrite(branch, change, time.time()))
-    except BaseException:
-        change.discard(storage)
-        raise
 
 
 def _read_version(command: CommitCommand, changes: Sequence[StagedChange]) -> int:

@@ -7,7 +7,8 @@ The data files are in the same directories as those of versions. For each staged
     _staging/<receipt>.<n>.end     the end of that claim: shared or given back; put only if it does not exist
 
 So receipts can be redeemed at any server of the root, and after a restart. A receipt is a random number: it
-names nothing outside this folder and cannot be guessed.
+names nothing outside this folder and cannot be guessed. The receipt of a caller with a subject is not the
+name of its files, which is a hash of the receipt and the subject: nobody else can redeem it.
 
 A claim is durable before anything is done with a write, and is removed after its record. So at most one of
 several commits and removals of a receipt continues (threat T13). The owner of a new claim looks for the
@@ -19,6 +20,7 @@ the two: a shared claim is never given back, and the reverse. As long as the rec
 files is removed or changed. So the files that a killed process leaves cannot be misread.
 """
 
+import hmac
 import itertools
 import json
 import secrets
@@ -73,14 +75,16 @@ Held = Mapping[str, int]
 class Staging:
     """The staged writes of one dataset, in the storage of its main branch. Thread-safe."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, subject: str | None = None) -> None:
+        """Use the receipts of a subject. None: receipts are the names of the files."""
         self._storage = storage
+        self._subject = subject
 
     def keep(self, write: StagedWrite) -> str:
         """Make a durable record, and return its receipt."""
         receipt = secrets.token_hex(16)
         data = {**write.change.as_data(), "branch": write.branch, "staged_at": write.staged_at}
-        self._storage.put_if_absent(_path(receipt, _RECORD), json.dumps(data).encode())
+        self._storage.put_if_absent(self._path(receipt, _RECORD), json.dumps(data).encode())
         return receipt
 
     def read(self, receipts: Sequence[str]) -> list[StagedWrite]:
@@ -143,7 +147,7 @@ class Staging:
 
         def delete(receipt: str) -> None:
             with suppress(StorageError):
-                self._storage.delete_file(_path(receipt, _RECORD))
+                self._storage.delete_file(self._path(receipt, _RECORD))
                 gone.append(receipt)
 
         self._for_all(delete, receipts)
@@ -157,8 +161,8 @@ class Staging:
         there = itertools.takewhile(lambda number: self._claim(receipt, number), itertools.count())
         with suppress(StorageError):
             for number in reversed(list(there)):
-                self._storage.delete_file(_path(receipt, _END, number))
-                self._storage.delete_file(_path(receipt, _CLAIM, number))
+                self._storage.delete_file(self._path(receipt, _END, number))
+                self._storage.delete_file(self._path(receipt, _CLAIM, number))
 
     def has_any(self) -> bool:
         """Return whether there are staged writes."""
@@ -188,7 +192,7 @@ class Staging:
         data = json.dumps({**vars(claim), "unique": secrets.token_hex(8)}).encode()
         for number in itertools.count():
             try:
-                self._storage.put_if_absent(_path(receipt, _CLAIM, number), data, sync=False)
+                self._storage.put_if_absent(self._path(receipt, _CLAIM, number), data, sync=False)
                 return number
             except AlreadyExistsError:
                 pass
@@ -206,7 +210,7 @@ class Staging:
         raise AssertionError  # never comes to an end
 
     def _claim(self, receipt: str, number: int) -> Claim | None:
-        values = self._note(_path(receipt, _CLAIM, number))
+        values = self._note(self._path(receipt, _CLAIM, number))
         try:
             return None if values is None else Claim(values["transaction_id"], values["read_version"])
         except KeyError:
@@ -216,11 +220,11 @@ class Staging:
         """Put the end of a claim, unless it has ended."""
         data = json.dumps({"end": end, "unique": secrets.token_hex(8)}).encode()
         with suppress(AlreadyExistsError):
-            self._storage.put_if_absent(_path(receipt, _END, number), data, sync=False)
+            self._storage.put_if_absent(self._path(receipt, _END, number), data, sync=False)
 
     def _end(self, receipt: str, number: int) -> str | None:
         """Return the end of a claim: shared, given back, or None if it has not ended."""
-        values = self._note(_path(receipt, _END, number))
+        values = self._note(self._path(receipt, _END, number))
         return None if values is None else values.get("end", "")
 
     def _note(self, path: str) -> dict[str, Any] | None:
@@ -240,12 +244,12 @@ class Staging:
 
     def _check_record(self, receipt: str) -> None:
         try:
-            self._storage.open_file(_path(receipt, _RECORD)).close()
+            self._storage.open_file(self._path(receipt, _RECORD)).close()
         except FileMissingError:
             raise _not_staged(receipt) from None
 
     def _read(self, receipt: str) -> StagedWrite:
-        path = _path(receipt, _RECORD)
+        path = self._path(receipt, _RECORD)
         try:
             data = self._storage.read_file(path)
         except FileMissingError:
@@ -256,13 +260,15 @@ class Staging:
         except (InvalidInputError, ValueError, KeyError, TypeError):
             raise CorruptFileError("the record of a staged write does not decode", file=path) from None
 
+    def _path(self, receipt: str, kind: str, number: int = 0) -> str:
+        name = receipt
+        if self._subject is not None:
+            name = hmac.digest(receipt.encode(), self._subject.encode(), "sha256").hex()[: len(receipt)]
+        return f"{DIRECTORY}/{name}{kind.format(number)}"
+
 
 def _not_staged(receipt: str) -> InvalidInputError:
     return InvalidInputError(
         f"nothing is staged in this dataset under the receipt {receipt}: the staged write was committed, "
         "aborted or has expired, or it never existed"
     )
-
-
-def _path(receipt: str, kind: str, number: int = 0) -> str:
-    return f"{DIRECTORY}/{receipt}{kind.format(number)}"

@@ -50,6 +50,6 @@ def _client(served: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture
 def empty_client(_client: flight.FlightClient, served: Path) -> flight.FlightClient:
     """Client of a server that the tests of a module share with nobody, and that has no datasets."""
-    for directory in served.iterdir():
+    for directory in filter(Path.is_dir, served.iterdir()):
         shutil.rmtree(directory)
     return _client

@@ -17,7 +17,6 @@ import lance_core.errors
 from flight_server.errors import FLIGHT_CLASSES, ErrorReport, flight_error, report_error
 from flight_server.limits.admission import DrainingError, OverloadedError
 from flight_server.requests.tickets import Ticket, encode_ticket
-from flight_server.settings import WELL_KNOWN_KEY
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -44,7 +43,7 @@ from support.raw_flight import (
     ticket,
 )
 from support.served import Root
-from support.server import RunningServer
+from support.server import RunningServer, signing_key_of
 
 ROOT = "/srv/data"
 
@@ -257,8 +256,8 @@ def test_what_a_python_client_catches(server: RunningServer, ask: Any, error: ty
         assert json.loads(caught.value.extra_info)["name"] in str(caught.value)
 
 
-def forged(**changes: Any) -> bytes:
-    """Return a ticket with a valid signature of the well-known key, as anybody can make one."""
+def forged(key: bytes, **changes: Any) -> bytes:
+    """Return a ticket with a valid signature, as somebody can make one who has learnt the key."""
     fields = {
         "dataset": "trips",
         "version": 2,
@@ -266,16 +265,17 @@ def forged(**changes: Any) -> bytes:
         "expires": 2**40,
         "fragment_scans": (FragmentScan(0, 0, 1),),
     }
-    return encode_ticket(Ticket(**{**fields, **changes}), WELL_KNOWN_KEY)
+    return encode_ticket(Ticket(**{**fields, **changes}), key)
 
 
 def test_forged_tickets_reach_nothing(server: RunningServer, root: Root) -> None:
-    """T11, T12: a signature of the well-known key opens no door that a command would not open."""
+    """T11, T12: a valid signature opens no door that a command would not open."""
     from lance_core.storage import storage_for
     from lance_core.table.snapshot import open_snapshot
 
     identity = open_snapshot(storage_for(str(root.path / "trips.lance")), 2).manifest.identity
-    good = call(server.address, "DoGet", ticket(forged(identity=identity)))
+    key = signing_key_of(root.path)
+    good = call(server.address, "DoGet", ticket(forged(key, identity=identity)))
     assert good.code is grpc.StatusCode.OK
     refused = {
         "../../etc": INVALID,
@@ -283,11 +283,14 @@ def test_forged_tickets_reach_nothing(server: RunningServer, root: Root) -> None
         "trips@1": INVALID,
     }
     for dataset, code in refused.items():
-        assert call(server.address, "DoGet", ticket(forged(dataset=dataset, identity=identity))).code is code
+        assert (
+            call(server.address, "DoGet", ticket(forged(key, dataset=dataset, identity=identity))).code
+            is code
+        )
     for scans in ((FragmentScan(0, 0, 901),), (FragmentScan(9, 0, 1),), (FragmentScan(0, 0, 1),) * 2):
-        outcome = call(server.address, "DoGet", ticket(forged(identity=identity, fragment_scans=scans)))
+        outcome = call(server.address, "DoGet", ticket(forged(key, identity=identity, fragment_scans=scans)))
         assert outcome.code is INVALID, outcome
         assert_clean(outcome, root.path)
-    assert call(server.address, "DoGet", ticket(forged())).code is NOT_FOUND
-    assert call(server.address, "DoGet", ticket(forged(identity=identity, version=1))).code is NOT_FOUND
-    assert call(server.address, "DoGet", ticket(forged(identity=identity, expires=1))).code is INVALID
+    assert call(server.address, "DoGet", ticket(forged(key))).code is NOT_FOUND
+    assert call(server.address, "DoGet", ticket(forged(key, identity=identity, version=1))).code is NOT_FOUND
+    assert call(server.address, "DoGet", ticket(forged(key, identity=identity, expires=1))).code is INVALID

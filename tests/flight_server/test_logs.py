@@ -75,7 +75,8 @@ def test_a_server_says_how_it_starts_and_stops(folder: Path, tmp_path: Path, ser
         "max_puts": "32",
         "verify_checksums": "false",
         "cache_dir": str(cache),
-        "signing_key": "own",
+        "signing_key": "settings",
+        "tls": "false",
         "auth": "none",
     }
     assert server.stop() == 0

@@ -11,7 +11,7 @@ import pytest
 import lance_core
 from flight_server.cli.server_options import _OPTIONS
 from flight_server.configuration.values import parse_bytes
-from flight_server.settings import WELL_KNOWN_KEY, Settings
+from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
 
 
@@ -43,7 +43,7 @@ def test_argument_before_environment_before_default(tmp_path: Path) -> None:
     settings = Settings.resolve(str(tmp_path), {"port": "2", "host": None}, environment)
     assert (settings.port, settings.host, settings.memory_limit) == (2, "::1", 3 << 20)
     assert settings.max_streams == Settings.resolve(str(tmp_path), environment={}).max_streams
-    assert settings.signing_key == WELL_KNOWN_KEY
+    assert settings.signing_key is None
 
 
 def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 from flight_server.cli import app
 
 
-def run_verb(*arguments: str | Path, code: int = 0) -> Result:
+def run_verb(*arguments: str | Path, code: int = 0, stdin: str | None = None) -> Result:
     """Run a verb, which has to end with this exit code and without a traceback."""
-    done = CliRunner().invoke(app, list(map(str, arguments)), prog_name="lance-flight")
+    done = CliRunner().invoke(app, list(map(str, arguments)), prog_name="lance-flight", input=stdin)
     assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
     assert done.exception is None or isinstance(done.exception, SystemExit)
     return done

@@ -134,6 +134,7 @@ class Crash:
         for directory in sorted(self.directories):
             (target / directory).mkdir(parents=True, exist_ok=True)
         for path, content in self.files.items():
+            (target / path).touch(0o600)  # a server refuses its key if others may read it
             (target / path).write_bytes(content)
         return target
 

@@ -75,8 +75,8 @@ def send(
 
 
 def files_below(path: Path) -> set[str]:
-    """Every file and directory below `path`."""
-    return {str(found.relative_to(path)) for found in path.rglob("*")}
+    """Every file and directory below `path`, without the signing key of the server."""
+    return {str(found.relative_to(path)) for found in path.rglob("*")} - {".lance-flight-key"}
 
 
 def ipc_messages(

@@ -33,26 +33,37 @@ class Outcome:
         return b"\n".join([self.details.encode(), *values])
 
 
-def call(address: str, method: str, *requests: bytes, timeout: float = 30) -> Outcome:
+Headers = Iterable[tuple[str, str | bytes]]
+
+
+def call(address: str, method: str, *requests: bytes, timeout: float = 30, headers: Headers = ()) -> Outcome:
     """Call an RPC with serialised requests (one, or several for DoPut and DoExchange)."""
     with grpc.insecure_channel(address) as channel:
-        if method in UNARY:
-            stub = channel.unary_unary(SERVICE + method)
-            try:
-                response, ended = stub.with_call(requests[0], timeout=timeout)
-                return _outcome(ended, [response])
-            except grpc.RpcError as error:
-                return _outcome(error, [])
-        if method in ("DoPut", "DoExchange", "Handshake"):
-            running = channel.stream_stream(SERVICE + method)(iter(requests), timeout=timeout)
-        else:
-            running = channel.unary_stream(SERVICE + method)(requests[0], timeout=timeout)
-        messages: list[bytes] = []
+        return call_on(channel, method, *requests, timeout=timeout, headers=headers)
+
+
+def call_on(
+    channel: grpc.Channel, method: str, *requests: bytes, timeout: float = 30, headers: Headers = ()
+) -> Outcome:
+    """Call an RPC on a connection that is there."""
+    metadata = tuple(headers)
+    if method in UNARY:
+        stub = channel.unary_unary(SERVICE + method)
         try:
-            messages.extend(running)
+            response, ended = stub.with_call(requests[0], timeout=timeout, metadata=metadata)
+            return _outcome(ended, [response])
         except grpc.RpcError as error:
-            return _outcome(error, messages)
-        return _outcome(running, messages)
+            return _outcome(error, [])
+    if method in ("DoPut", "DoExchange", "Handshake"):
+        running = channel.stream_stream(SERVICE + method)(iter(requests), timeout=timeout, metadata=metadata)
+    else:
+        running = channel.unary_stream(SERVICE + method)(requests[0], timeout=timeout, metadata=metadata)
+    messages: list[bytes] = []
+    try:
+        messages.extend(running)
+    except grpc.RpcError as error:
+        return _outcome(error, messages)
+    return _outcome(running, messages)
 
 
 def _outcome(ended: Any, messages: list[bytes]) -> Outcome:

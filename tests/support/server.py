@@ -77,10 +77,15 @@ def start_server(root: Path | str, log_file: Path, *options: str, **environment:
     assert process.stdout is not None
     uri = process.stdout.readline().rstrip("\n")
     server = RunningServer(process, uri, log_file)
-    if not uri.startswith("grpc://"):
+    if not uri.startswith(("grpc://", "grpc+tls://")):
         server.kill()
         raise AssertionError(f"no URI on the first line: {uri!r}\n{server.log}")
     return server
+
+
+def signing_key_of(root: Path) -> bytes:
+    """Return the key that servers of a local root share where none is configured."""
+    return (root / ".lance-flight-key").read_bytes().strip()
 
 
 @contextmanager

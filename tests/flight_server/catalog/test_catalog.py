@@ -263,7 +263,7 @@ def by_protobuf(name):
 
 def by_ticket(name):
     ticket = Ticket(name, 1, "x", 2**40, (FragmentScan(0, 0, 1),))
-    return service.reads.stream(service.reads.redeem(encode_ticket(ticket, settings.signing_key)))
+    return service.reads.stream(service.reads.redeem(encode_ticket(ticket, service.signing_key.key)))
 
 def act(action, **body):
     return ACTIONS[action].run(service, json.dumps(body).encode())

@@ -27,11 +27,10 @@ from flight_server.proto.flight_pb2 import (
 )
 from flight_server.requests.commands import COMMAND_TYPE_URL
 from flight_server.requests.tickets import decode_ticket, encode_ticket
-from flight_server.settings import WELL_KNOWN_KEY
 from support.comparison import assert_tables_equal
 from support.raw_flight import Outcome, action, call, path_descriptor, ticket
 from support.served import Root, StartServer
-from support.server import RunningServer
+from support.server import RunningServer, signing_key_of
 
 OK = grpc.StatusCode.OK
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
@@ -183,8 +182,9 @@ def test_renewed_tickets_give_the_same_rows_for_longer(root: Root, serve: StartS
         assert later.locations == first.locations
         assert later.ticket != first.ticket
         assert_tables_equal(rows, client.do_get(later.ticket).read_all())
-    given = decode_ticket(first.ticket.ticket, WELL_KNOWN_KEY, time.time())
-    expired = encode_ticket(replace(given, expires=int(time.time()) - 1), WELL_KNOWN_KEY)
+    key = signing_key_of(root.path)
+    given = decode_ticket(first.ticket.ticket, key, time.time())
+    expired = encode_ticket(replace(given, expires=int(time.time()) - 1), key)
     altered = bytearray(later.ticket.ticket)
     altered[-1] ^= 1
     for hostile, word in (
@@ -225,16 +225,19 @@ def test_cancelled_tickets_are_redeemed_no_more(root: Root, serve: StartServer) 
 
 
 def test_servers_with_and_without_the_key(root: Root, serve: StartServer, tmp_path: Path) -> None:
-    """T12: another server with the key redeems the ticket; servers with no key or another key refuse it."""
+    """T12: another server with the key redeems the ticket; servers with no key or another key refuse it.
+
+    Servers of the same local root that have no key of their own share one.
+    """
     key_file = tmp_path / "key"
     key_file.write_text("first key, long enough")
     first = serve(root.path, "--ticket-key-file", str(key_file))
     twin = serve(root.path, LANCE_FLIGHT_TICKET_KEY="first key, long enough")
     other = serve(root.path, LANCE_FLIGHT_TICKET_KEY="second key, long enough")
-    keyless = serve(root.path)
-    mine, theirs, anybodys = (planned(server, "trips")[0] for server in (first, other, keyless))
-    for data, servers in ((mine, (first, twin)), (theirs, (other,)), (anybodys, (keyless,))):
-        for server in (first, twin, other, keyless):
+    keyless, keyless_too = serve(root.path), serve(root.path)
+    mine, theirs, roots = (planned(server, "trips")[0] for server in (first, other, keyless))
+    for data, servers in ((mine, (first, twin)), (theirs, (other,)), (roots, (keyless, keyless_too))):
+        for server in (first, twin, other, keyless, keyless_too):
             expected = OK if server in servers else INVALID
             assert call(server.address, "DoGet", ticket(data)).code is expected
 

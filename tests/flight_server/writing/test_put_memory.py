@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import flight_client
+from support.puts import files_below
 from support.served import StartServer
 from support.server import RunningServer
 
@@ -100,4 +101,4 @@ def test_zeros_up_to_the_quota(serve: StartServer, served: Path, gigabytes: int)
     ):
         client.write("t", repeat(zeros), "create", schema=zeros.schema)
     assert highest[0] < 600 << 20
-    assert not list(served.iterdir())
+    assert not files_below(served)
