@@ -32,7 +32,7 @@ _PROBLEMS = {
 
 
 class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
-    """Flight server that listens as soon as it is constructed, with TLS if the settings name a certificate."""
+    """Flight server that listens as soon as it is constructed, with TLS if there is a certificate."""
 
     def __init__(self, service: Service, port: int | None = None) -> None:
         """Listen on `port` instead of the port of the settings, if it is given.

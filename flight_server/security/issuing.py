@@ -69,9 +69,10 @@ def issue_token(
         claims = {"sub": subject, "iss": issuer, "aud": audience, "iat": now, "exp": int(now + lifetime)}
         if roles:
             claims["roles"] = list(roles)
-        return jwt.encode(claims, key.key, jwk["alg"], {"kid": jwk["kid"]})
+        token: str = jwt.encode(claims, key.key, jwk["alg"], {"kid": jwk["kid"]})
     except (jwt.PyJWTError, KeyError, TypeError, ValueError, AttributeError):
         raise InvalidInputError("no private key as `lance-flight token make-key` makes it") from None
+    return token
 
 
 def claims_of(token: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
