@@ -2,6 +2,7 @@
 
 tree.py                                   the nodes, with names and types resolved
 sql.py, sql_reader.py, sql_types.py       SQL text: sqlglot parses it, the reader turns its tree into nodes
+arrow_type_names.py                       types by the names that `arrow_cast` takes
 substrait.py, arrow.py                    the other two sources: Substrait messages, PyArrow expressions
 builders.py, coercion.py, column_names.py typed nodes from operands; types of literals; names of columns
 evaluate.py                               nodes to arrays; arithmetic, comparisons, casts, patterns beside it

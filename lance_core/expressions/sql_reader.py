@@ -17,6 +17,7 @@ from sqlglot import exp
 from lance_core.errors import InvalidInputError
 from lance_core.expressions import builders
 from lance_core.expressions.arithmetic import arithmetic, negative
+from lance_core.expressions.arrow_type_names import arrow_type
 from lance_core.expressions.coercion import common_type, is_string, is_time
 from lance_core.expressions.column_names import child_type, resolve_column
 from lance_core.expressions.evaluate import folded
@@ -241,6 +242,8 @@ class Reader:
         arguments = [self.read(argument) for argument in node.expressions]
         if name in ("make_array", "array"):
             return _array_of(arguments)
+        if name == "arrow_cast":
+            return _arrow_cast(arguments)
         if name == "is_valid" and len(arguments) == 1:
             return builders.negation(builders.is_null(arguments[0]))
         if name == "starts_with" and len(arguments) == 2:
@@ -275,6 +278,16 @@ def _child(operand: Expression, name: str) -> Expression:
     if isinstance(operand, Column):
         return Column((*operand.path, name), child_type(operand.path, operand.type, name))
     return call("get_field", [operand, builders.literal(name)])
+
+
+def _arrow_cast(arguments: list[Expression]) -> Expression:
+    """Return the first argument in the Arrow type that the second one names."""
+    if len(arguments) != 2:
+        raise InvalidInputError(f"arrow_cast takes 2 arguments, not {len(arguments)}")
+    operand, name = arguments
+    if not isinstance(name, Literal) or not is_string(name.type):
+        raise InvalidInputError("arrow_cast takes the name of a type as text in quotes")
+    return builders.cast(operand, arrow_type(name.value.as_py()))
 
 
 def _array_of(values: list[Expression]) -> Literal:
