@@ -47,7 +47,10 @@ class ArrowDataset(_Marker):
         # of it exists only after the import. DuckDB looks for it without an import.
         if "pyarrow.dataset" not in sys.modules and "duckdb" not in sys.modules:
             return type(self)
-        return _seen_by_engines(cast(Hashable, type(self)))
+        try:
+            return _seen_by_engines(cast(Hashable, type(self)))
+        except ImportError:  # some builds of Arrow lack the module
+            return type(self)
 
     @property
     def schema(self) -> pa.Schema:

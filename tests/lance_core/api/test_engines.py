@@ -206,6 +206,21 @@ def test_the_order_of_imports_does_not_matter(dataset: Any) -> None:
     subprocess.run([sys.executable, "-c", LATE, dataset.uri], check=True, timeout=60)
 
 
+WITHOUT = """
+import sys
+sys.modules["pyarrow.dataset"] = None
+import duckdb
+import lance_core
+dataset = lance_core.dataset(sys.argv[1])
+assert not isinstance(dataset, int) and dataset.__class__ is lance_core.LanceDataset
+assert dataset.count_rows("row < 5") == 5
+"""
+
+
+def test_an_arrow_without_datasets_is_enough(dataset: Any) -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT, dataset.uri], check=True, timeout=60)
+
+
 FRAMES: dict[str, Callable[[pl.LazyFrame], pl.LazyFrame]] = {
     "columns": lambda frame: frame.select("row", "text"),
     "condition": lambda frame: frame.filter(pl.col("i64") > 2).select("row"),
