@@ -30,10 +30,13 @@ def scan_options(asked: ScanCommand, snapshot: Snapshot) -> ScanOptions:
 def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOptions:
     """Return the options that commands and tickets share: the columns, the filter, the size of batches."""
     schema = snapshot.manifest.schema
+    computed = None
+    if isinstance(asked.columns, Mapping):
+        computed = bind_columns(schema, asked.columns, repeatable=True)
     return ScanOptions(
         columns=None if isinstance(asked.columns, Mapping) else asked.columns,
-        computed=bind_columns(schema, asked.columns) if isinstance(asked.columns, Mapping) else None,
-        filter=bind_filter(schema, asked.filter, asked.substrait_filter),
+        computed=computed,
+        filter=bind_filter(schema, asked.filter, asked.substrait_filter, repeatable=True),
         with_row_id=asked.with_row_id,
         with_row_address=asked.with_row_address,
         batch_rows=asked.batch_rows,

@@ -71,34 +71,39 @@ def parse_type(text: str) -> pa.DataType:
     return sql_type(given)
 
 
-def parse_filter(text: str, schema: pa.Schema) -> Expression:
+def parse_filter(text: str, schema: pa.Schema, *, repeatable: bool = False) -> Expression:
     """Return the condition that a text means on rows of `schema`.
+
+    With `repeatable`, functions of the current time are refused: a text that is parsed again must mean the
+    same condition.
 
     Raises:
         InvalidInputError: the text is not a condition; the message names the token, column or limit.
     """
-    parsed = _parse(text, schema)
+    parsed = _parse(text, schema, repeatable=repeatable)
     if not pa.types.is_boolean(parsed.type):
         raise InvalidInputError(f"the filter is not a condition: its type is {parsed.type}")
     return parsed
 
 
-def parse_expression(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression:
+def parse_expression(
+    text: str, schema: pa.Schema, *, checked: bool = False, repeatable: bool = False
+) -> Expression:
     """Return the value that a text means on rows of `schema`. A text that equals a column name means this
     column.
 
     With `checked`, an integer overflow is an error when the expression is evaluated; otherwise integers wrap
-    around.
+    around. `repeatable` is that of `parse_filter`.
 
     Raises:
         InvalidInputError: the text is not an expression; the message names the token, column or limit.
     """
     if text in schema.names:
         return resolve_column((text,), schema)
-    return _parse(text, schema, checked=checked)
+    return _parse(text, schema, checked=checked, repeatable=repeatable)
 
 
-def _parse(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression:
+def _parse(text: str, schema: pa.Schema, *, checked: bool = False, repeatable: bool) -> Expression:
     if len(text) > MAX_TEXT:
         raise InvalidInputError(f"the expression has {len(text)} characters, at most {MAX_TEXT} are allowed")
     try:
@@ -117,8 +122,9 @@ def _parse(text: str, schema: pa.Schema, *, checked: bool = False) -> Expression
             "the expression is empty" if not words else "there is more than one expression"
         )
     _check_size(parsed[0])
+    reader = Reader(schema, checked=checked, repeatable=repeatable)
     try:
-        return check_limits(Reader(schema, checked=checked).condition(parsed[0], top=True))
+        return check_limits(reader.condition(parsed[0], top=True))
     except RecursionError:
         raise InvalidInputError("the expression is nested too deeply") from None
 

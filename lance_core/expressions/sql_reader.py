@@ -7,6 +7,7 @@ Everything else is refused: statements, sub-queries, aggregates, and functions o
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -51,14 +52,15 @@ def _chain(node: Any) -> Iterator[Any]:
 class Reader:
     """Reader of one parsed expression on one schema."""
 
-    def __init__(self, schema: pa.Schema, *, checked: bool = False) -> None:
+    def __init__(self, schema: pa.Schema, *, checked: bool = False, repeatable: bool = False) -> None:
         """Prepare to read an expression on rows of `schema`.
 
         With `checked`, an integer overflow is an error when the expression is evaluated; otherwise integers
-        wrap around.
+        wrap around. With `repeatable`, functions of the current time are refused.
         """
         self.schema = schema
         self._checked = checked
+        self._now_ns = None if repeatable else time.time_ns()
 
     def read(self, node: Any, *, top: bool = False, column: Column | None = None) -> Expression:
         """Return the node for a node of sqlglot.
@@ -159,7 +161,20 @@ class Reader:
         if not all(isinstance(part, exp.Identifier) for part in parts):
             raise InvalidInputError(f"{_shown(node)} is not the name of a column")
         exact = len(parts) == 1 and bool(parts[0].args.get("quoted"))
-        return resolve_column([part.this for part in parts], self.schema, exact=exact)
+        names = [part.this for part in parts]
+        if not exact and names[0].lower() in _BARE_CLOCKS and names[0] not in self.schema.names:
+            return self._clock(names[0].lower())
+        return resolve_column(names, self.schema, exact=exact)
+
+    def _clock(self, name: str) -> Literal:
+        """Return the current time in UTC, or its date. It is the same everywhere in one expression."""
+        if self._now_ns is None:
+            raise InvalidInputError(
+                f"{name}() cannot be used here: the same text must always mean the same rows; "
+                "write the date or time instead"
+            )
+        now = pa.scalar(self._now_ns, pa.timestamp("ns"))
+        return Literal(now.cast(pa.date32(), safe=False) if _CLOCKS[name] == pa.date32() else now)
 
     def _literal(self, node: exp.Literal, top: bool, column: Column | None) -> Expression:
         value = builders.literal(node.this, pa.string()) if node.is_string else _number(node.this)
@@ -248,6 +263,8 @@ class Reader:
             return builders.negation(builders.is_null(arguments[0]))
         if name == "starts_with" and len(arguments) == 2:
             return builders.starts_with(*arguments)
+        if name in _CLOCKS and not arguments:
+            return self._clock(name)
         if name == "pi" and not arguments:
             return builders.literal(math.pi)
         if name == "regexp_match":
@@ -272,6 +289,17 @@ class Reader:
 
     def _position(self, node: exp.StrPosition, top: bool, column: Column | None) -> Expression:
         return call("strpos", [self.read(node.this), self.read(node.args["substr"])])
+
+
+_CLOCKS = {
+    "current_date": pa.date32(),
+    "today": pa.date32(),
+    "current_timestamp": pa.timestamp("ns"),
+    "now": pa.timestamp("ns"),
+}
+"""Functions of the current time, and their types."""
+_BARE_CLOCKS = {"current_date", "current_timestamp"}
+"""Functions that SQL writes without parentheses."""
 
 
 def _child(operand: Expression, name: str) -> Expression:

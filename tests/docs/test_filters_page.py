@@ -8,7 +8,19 @@ from pathlib import Path
 from lance_core.expressions.functions import FUNCTIONS
 
 PAGE = Path(__file__).parents[2] / "docs" / "filters.md"
-OF_THE_PARSER = {"arrow_cast", "starts_with", "regexp_match", "is_valid", "pi", "make_array", "array"}
+OF_THE_PARSER = {
+    "arrow_cast",
+    "current_date",
+    "today",
+    "current_timestamp",
+    "now",
+    "starts_with",
+    "regexp_match",
+    "is_valid",
+    "pi",
+    "make_array",
+    "array",
+}
 OPERATORS = {"||"}
 
 

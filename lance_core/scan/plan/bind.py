@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
 
 def bind_filter(
-    schema: Schema, condition: str | pc.Expression | Expression | None, substrait: bytes | None = None
+    schema: Schema,
+    condition: str | pc.Expression | Expression | None,
+    substrait: bytes | None = None,
+    *,
+    repeatable: bool = False,
 ) -> Expression | None:
     """Return the filter of a scan, given as SQL, as an Arrow expression or as Substrait bytes.
 
-    A filter that is bound already is returned as it is.
+    A filter that is bound already is returned as it is. With `repeatable`, SQL that asks for the current time
+    is refused: the same filter must always mean the same rows.
 
     Raises:
         InvalidInputError: the filter does not parse, names an unknown column, is no condition, or is given
@@ -39,7 +44,7 @@ def bind_filter(
         # Late: the parsers take longer to load than the rest of the package.
         from lance_core.expressions.sql import parse_filter
 
-        return parse_filter(condition, expression_schema(schema))
+        return parse_filter(condition, expression_schema(schema), repeatable=repeatable)
     import pyarrow.compute as pc  # late, too
 
     if isinstance(condition, pc.Expression):
@@ -49,8 +54,8 @@ def bind_filter(
     raise TypeError(f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}")
 
 
-def bind_columns(schema: Schema, columns: Mapping[str, str]) -> Computed:
-    """Return computed columns, given as SQL by name.
+def bind_columns(schema: Schema, columns: Mapping[str, str], *, repeatable: bool = False) -> Computed:
+    """Return computed columns, given as SQL by name; `repeatable` is that of `bind_filter`.
 
     Raises:
         InvalidInputError: an expression does not parse or names an unknown column; the message names it.
@@ -64,7 +69,7 @@ def bind_columns(schema: Schema, columns: Mapping[str, str]) -> Computed:
         if not isinstance(name, str) or not isinstance(text, str):
             raise TypeError(f"columns must map names to SQL text, they hold {name!r}: {text!r}")
         try:
-            computed.append((name, parse_expression(text, known)))
+            computed.append((name, parse_expression(text, known, repeatable=repeatable)))
         except InvalidInputError as error:
             raise InvalidInputError(f"column {name!r}: {error}") from None
     return tuple(computed)

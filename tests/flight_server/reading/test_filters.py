@@ -271,3 +271,13 @@ def _with(**relations: pa.Table | pa.RecordBatchReader) -> duckdb.DuckDBPyConnec
     for name, relation in relations.items():
         connection.register(name, relation)
     return connection
+
+
+@pytest.mark.parametrize(
+    "fields", [{"filter": "now() is null"}, {"columns": {"day": "current_date()"}}], ids=repr
+)
+def test_scans_refuse_the_current_time(client: flight.FlightClient, fields: dict[str, Any]) -> None:
+    """A ticket gives the same batches every time, also on another day. A count is made at once."""
+    with pytest.raises(pa.ArrowInvalid, match="write the date or time instead"):
+        plan(client, **fields)
+    assert act(client, "count_rows", dataset="trips", filter="now() is null")["count"] == 0
