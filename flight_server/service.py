@@ -33,6 +33,9 @@ from flight_server.writing.upkeep import Upkeep
 from lance_core import Session
 from lance_core.api.serving import scheme_of, set_pool_retention, storage_for
 
+_MOST_SUBJECTS = 1024
+"""Subjects whose services are kept for their next call. Making one takes longer than a small read."""
+
 
 class Service:
     """Service of one root: a catalog of datasets, and the objects that read and change the datasets."""
@@ -62,16 +65,23 @@ class Service:
         self.staged = StagedWrites(self._catalog, self._targets, settings.stage_expiry)
         self.refs = References(self._catalog, self._targets)
         self.upkeep = Upkeep(self._catalog, self._targets, self.staged)
+        self._of_subjects: dict[str, Service] = {}
         self._started = time.monotonic()
 
     def on_behalf_of(self, identity: Identity) -> "Service":
         """Return this service for one caller. Its tickets and receipts are of no use to another subject."""
-        if identity.subject is None:
+        subject = identity.subject
+        if subject is None:
             return self
-        service = copy(self)
-        service.reads = self.reads.on_behalf_of(identity.subject)
-        service.staged = self.staged.on_behalf_of(identity.subject)
-        service.upkeep = self.upkeep.on_behalf_of(service.staged)
+        service = self._of_subjects.get(subject)
+        if service is None:
+            service = copy(self)
+            service.reads = self.reads.on_behalf_of(subject)
+            service.staged = self.staged.on_behalf_of(subject)
+            service.upkeep = self.upkeep.on_behalf_of(service.staged)
+            if len(self._of_subjects) >= _MOST_SUBJECTS:
+                self._of_subjects.clear()
+            self._of_subjects[subject] = service
         return service
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from pyarrow import ArrowException, flight
 
 from flight_server.errors import NotAuthenticatedError, flight_error, report_error
+from flight_server.handlers.thread_state import ThreadState
 from flight_server.logs import log_event
 from flight_server.security.authentication import AUTHORIZATION, Authenticator
 from flight_server.security.identity import ANONYMOUS, Identity
@@ -23,9 +24,13 @@ class CallerMiddleware(flight.ServerMiddleware):  # type: ignore[misc]
         self.identity = identity
         """None: the certificate of the connection tells who calls."""
         self._headers = {} if answer is None else {AUTHORIZATION: f"Bearer {answer}"}
+        self._state = ThreadState()
 
     def sending_headers(self) -> Mapping[str, str]:
         return self._headers
+
+    def call_completed(self, exception: BaseException | None) -> None:
+        self._state.release()
 
 
 class Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]

@@ -8,18 +8,33 @@ from ctypes import pythonapi
 from threading import get_ident
 
 
+class ThreadState:
+    """Reference to the thread state of the calling thread, which gRPC made and not Python.
+
+    Arrow asks for each batch, and for each step of a middleware, by a call into Python of its own. Python
+    makes a state for every such call, with a stack that is mapped, touched and unmapped again, while threads
+    that decode wait for the address space. A further reference makes the first call's state serve all of
+    them.
+    """
+
+    __slots__ = ("_state", "_thread")
+
+    def __init__(self) -> None:
+        self._thread = get_ident()
+        self._state = pythonapi.PyGILState_Ensure()
+
+    def release(self) -> None:
+        """Give the reference back. To be called once."""
+        # Arrow ends a call in the thread that began it; another's state could not be given back here.
+        if get_ident() == self._thread:
+            pythonapi.PyGILState_Release(self._state)
+
+
 @contextmanager
 def kept_thread_state() -> Iterator[None]:
-    """Keep the thread state of the calling thread, which gRPC made and not Python.
-
-    Arrow asks for each batch by a call into Python of its own. Python makes a state for every such call, with
-    a stack that is mapped, touched and unmapped again, while threads that decode wait for the address space.
-    A further reference makes the first call's state serve all of them.
-    """
-    thread, state = get_ident(), pythonapi.PyGILState_Ensure()
+    """Keep the thread state of the calling thread."""
+    state = ThreadState()
     try:
         yield
     finally:
-        # Arrow ends a stream in the thread that began it; another's state could not be given back here.
-        if get_ident() == thread:
-            pythonapi.PyGILState_Release(state)
+        state.release()

@@ -45,6 +45,7 @@ def test_examples_run_in_order(
 ) -> None:
     """The blocks of a page run one after the other, as a reader would type them, in the repository's root."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("LANCE_FLIGHT_SIGNING_KEY", "a server of an example leaves no key in demo/data")
     names: dict[str, object] = {"__name__": "example"}
     for line, source in examples(ROOT / page):
         padded = "\n" * line + source.replace(URI_IN_EXAMPLES, demo_server)

@@ -1,4 +1,4 @@
-"""Our handlers behind a server of Arrow that checks tokens and speaks TLS, which our own does not do yet."""
+"""Certificates, and a server that is not ours: it refuses callers of another tenant."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Iterable
+from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import grpc
@@ -12,8 +14,12 @@ import pytest
 from pyarrow import flight
 
 from flight_server.handlers.actions import ACTIONS
+from flight_server.handlers.thread_state import ThreadState
 from flight_server.security.accounts import Account, hash_token
 from flight_server.security.sessions import Sessions
+from flight_server.server import FlightServer
+from flight_server.service import Service
+from flight_server.settings import Settings
 from support.guarded import Guarded
 from support.raw_flight import (
     action,
@@ -27,7 +33,8 @@ from support.raw_flight import (
     scan_json,
     ticket,
 )
-from support.tokens import OTHER_TOKEN, PASSWORD, TOKEN, Issuer
+from support.served import Root
+from support.tokens import OTHER_TOKEN, PASSWORD, TOKEN, Issuer, write_accounts
 
 UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED
 Headers = list[tuple[str, str | bytes]]
@@ -238,3 +245,37 @@ def test_the_log_names_the_subject(guarded: Guarded) -> None:
     assert "subject=ben" in lines[-1]
     started = next(line for line in guarded.server.log.splitlines() if " start " in line)
     assert "auth=accounts,jwt" in started
+
+
+def test_every_call_gives_its_thread_state_back(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The middleware keeps Python's thread state for the length of a call, whatever the call and its end."""
+    begun, ended = [], []
+    made, release = ThreadState.__init__, ThreadState.release
+
+    def count_made(self: ThreadState) -> None:
+        begun.append(get_ident())
+        made(self)
+
+    def count_released(self: ThreadState) -> None:
+        ended.append(get_ident())
+        release(self)
+
+    monkeypatch.setattr(ThreadState, "__init__", count_made)
+    monkeypatch.setattr(ThreadState, "release", count_released)
+    write_accounts(tmp_path / "accounts.toml")
+    accounts = str(tmp_path / "accounts.toml")
+    server = FlightServer(Service(Settings(str(root.path), port=0, accounts_file=accounts)))
+    harmless = [name for name, action in ACTIONS.items() if not action.changes]
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        for headers in ([], bearer(TOKEN), basic(f"ana:{PASSWORD}")):
+            for method, request in [
+                request
+                for name, request in REQUESTS.items()
+                if request[0] != "DoAction" or name.removeprefix("action ") in harmless
+            ]:
+                call_on(channel, method, request, headers=headers)
+    server.shutdown()
+    assert len(begun) > 50
+    assert sorted(begun) == sorted(ended)
