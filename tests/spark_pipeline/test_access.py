@@ -11,29 +11,37 @@ import pytest
 from pyspark.sql import SparkSession
 
 import flight_client
-from flight_server.service import Service
-from flight_server.settings import Settings
 from spark_pipeline import read
 from spark_pipeline.arrow_types import spark_schema
 from spark_pipeline.data_source import LanceFlightDataSource
-from support.secure_server import TOKEN, Certificate, SecureServer
+from support.secure_server import Authority
 from support.served import Root
+from support.server import serving
+from support.tokens import PASSWORD, TOKEN, write_accounts
 
 
 @pytest.fixture(scope="module")
 def options(served: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The way into a server that asks for a token, over TLS."""
-    pair = Certificate.make()
+    """The way into a server that asks for a token and a certificate, over TLS."""
     folder = tmp_path_factory.mktemp("access")
-    (folder / "ca.pem").write_bytes(pair.certificate)
+    authority = Authority.make()
+    authority.certificate_of("127.0.0.1").write(folder)
+    (folder / "ca.pem").write_bytes(authority.certificate)
+    executor = authority.certificate_of("executor")
+    (folder / "client.pem").write_bytes(executor.certificate)
+    (folder / "client.key").write_bytes(executor.key)
     (folder / "token").write_text(TOKEN + "\n")
-    server = SecureServer(Service(Settings(str(served.path))), pair)
-    yield {
-        "uri": server.uri,
-        "tokenFile": str(folder / "token"),
-        "tlsRootCerts": str(folder / "ca.pem"),
-    }
-    server.shutdown()
+    write_accounts(folder / "accounts.toml")
+    asked = ["--tls-cert", str(folder / "cert.pem"), "--tls-key", str(folder / "key.pem")]
+    asked += ["--tls-client-ca", str(folder / "ca.pem"), "--accounts-file", str(folder / "accounts.toml")]
+    with serving(served.path, folder / "server.log", *asked) as server:
+        yield {
+            "uri": server.uri,
+            "tokenFile": str(folder / "token"),
+            "tlsRootCerts": str(folder / "ca.pem"),
+            "tlsClientCert": str(folder / "client.pem"),
+            "tlsClientKey": str(folder / "client.key"),
+        }
 
 
 def rows_of(given: dict[str, str]) -> pa.Table:
@@ -46,9 +54,10 @@ def rows_of(given: dict[str, str]) -> pa.Table:
 
 
 def test_reads(options: dict[str, str], served: Root) -> None:
-    """From a file, or as it is; executors need neither file."""
-    token = {name: value for name, value in options.items() if name != "tokenFile"} | {"token": TOKEN}
-    for given in (options, token):
+    """The data source takes a file of a token, a token, a password, or only the certificate."""
+    certificate = {name: value for name, value in options.items() if name != "tokenFile"}
+    password = certificate | {"username": "ana", "password": PASSWORD}
+    for given in (options, certificate | {"token": TOKEN}, password, certificate):
         assert rows_of(given)["id"].equals(served.trips["id"])
 
 
@@ -57,8 +66,13 @@ def test_writes(options: dict[str, str]) -> None:
     source = LanceFlightDataSource({"table": "secured", "create": "true", **options})
     writer = pickle.loads(pickle.dumps(source.writer(spark_schema(rows.schema), overwrite=False)))
     writer.commit([pickle.loads(pickle.dumps(writer.write(iter([rows]))))])
-    certificates = Path(options["tlsRootCerts"])
-    with flight_client.connect(options["uri"], token=TOKEN, tls_root_certs=certificates) as client:
+    with flight_client.connect(
+        options["uri"],
+        token=TOKEN,
+        tls_root_certs=Path(options["tlsRootCerts"]),
+        cert_chain=options["tlsClientCert"],
+        private_key=options["tlsClientKey"],
+    ) as client:
         assert client.dataset("secured").to_table()["a"].to_pylist() == [1, 2]
         client.drop_dataset("secured")
 
@@ -66,9 +80,10 @@ def test_writes(options: dict[str, str]) -> None:
 def test_wrong_ones_are_refused(options: dict[str, str], tmp_path: Path) -> None:
     """By what is wrong with them, and without showing them."""
     without = {name: value for name, value in options.items() if name != "tokenFile"}
-    for given in (without, without | {"token": "battery staple"}):
+    wrong = {"token": "battery staple"}, {"username": "ana", "password": "battery staple"}
+    for given in wrong:
         with pytest.raises(flight_client.NotAuthenticatedError) as error:
-            rows_of(given)
+            rows_of(without | given)
         assert "battery" not in str(error.value)
     with pytest.raises(flight_client.InvalidInputError, match="/none cannot be read"):
         rows_of(options | {"tokenFile": str(tmp_path / "none")})
