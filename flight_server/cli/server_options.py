@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from flight_server.security.transport import check_transport
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
 
@@ -113,9 +114,11 @@ def with_settings(verb: Callable[..., None]) -> Callable[..., None]:
 def resolve(root: str, given: Arguments) -> Settings:
     """Return the settings of a server on `root`; what cannot be used is wrong usage."""
     try:
-        return Settings.resolve(root, given)
+        settings = Settings.resolve(root, given)
+        check_transport(settings)
     except InvalidInputError as error:
         raise typer.BadParameter(str(error)) from None
+    return settings
 
 
 def _as_text(name: str, value: Any) -> str | None:

@@ -34,7 +34,7 @@ def _writable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, 
 def written(_writable: tuple[Path, str]) -> Iterator[Path]:
     """A folder that a server serves; it is empty again after the test."""
     yield _writable[0]
-    for path in _writable[0].iterdir():
+    for path in filter(Path.is_dir, _writable[0].iterdir()):
         shutil.rmtree(path)
 
 

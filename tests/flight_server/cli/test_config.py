@@ -93,7 +93,15 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--port", "http"], ["--memory-limit", "lots"], ["--unknown"], ["/no/such/folder"]]
+    "arguments",
+    [
+        ["--port", "http"],
+        ["--memory-limit", "lots"],
+        ["--unknown"],
+        ["/no/such/folder"],
+        ["--host", "0.0.0.0"],
+        ["--tls-cert", __file__],
+    ],
 )
 def test_what_serve_would_refuse_is_wrong_usage(arguments: list[str]) -> None:
     assert run_verb("config", *arguments, code=2).stdout == ""
