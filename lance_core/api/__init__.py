@@ -97,6 +97,7 @@ if TYPE_CHECKING:
         IndexProgress,
         NoopFragmentWriteProgress,
     )
+    from lance_core.api.row_id_sequence import RowIdSequence
     from lance_core.api.scanner_builder import ScannerBuilder
     from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.udf import BatchUDF, batch_udf
@@ -170,6 +171,7 @@ __all__ = [
     "RewriteResult",
     "RowDatasetVersionMeta",
     "RowIdMeta",
+    "RowIdSequence",
     "ScannerBuilder",
     "Session",
     "SqlQuery",
@@ -222,6 +224,7 @@ _LATE = {
     "MergeInsertBuilder": "lance_core.api.merge_insert",
     "NoopFragmentWriteProgress": "lance_core.api.progress",
     "RewriteResult": "lance_core.api.optimize",
+    "RowIdSequence": "lance_core.api.row_id_sequence",
     "ScannerBuilder": "lance_core.api.scanner_builder",
     "SqlQuery": "lance_core.api.sql",
     "SqlQueryBuilder": "lance_core.api.sql",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.compute as pc
 
+    from lance_core.api.row_id_sequence import RowIdSequence
     from lance_core.api.write_files import write_fragments
 
 
@@ -37,10 +39,17 @@ __all__ = [
     "LanceFragment",
     "RowDatasetVersionMeta",
     "RowIdMeta",
+    "RowIdSequence",
     "write_fragments",
 ]
 
-__getattr__ = import_late(__name__, {"write_fragments": "lance_core.api.write_files"})
+__getattr__ = import_late(
+    __name__,
+    {
+        "RowIdSequence": "lance_core.api.row_id_sequence",
+        "write_fragments": "lance_core.api.write_files",
+    },
+)
 
 
 class LanceFragment(FragmentChanges):
@@ -73,6 +82,15 @@ class LanceFragment(FragmentChanges):
         import pyarrow.compute as pc  # late: it takes longer to load than the rest of the package
 
         return pc.scalar(True)
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """Schema of the columns that the files of this fragment have; the others are null."""
+        stored = {number for file in self._metadata.files for number in file.columns}
+        schema = self._dataset.snapshot.manifest.schema
+        columns = schema.to_arrow()
+        kept = [any(node.id in stored for node in top.walk()) for top in schema.fields]
+        return pa.schema(list(compress(columns, kept)), columns.metadata)
 
     @property
     def physical_rows(self) -> int:

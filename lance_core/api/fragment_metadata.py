@@ -6,6 +6,7 @@ Names, arguments and JSON are those of the reference library.
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +21,20 @@ if TYPE_CHECKING:
 _ARRAY, _BITMAP = "array", "bitmap"
 
 
-@dataclass
+class _Path(str):
+    """Path of a data file. Calling it is an old way to get it, which warns."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        _warn("DataFile.path()", "DataFile.path")
+        return str(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Path, (str(self),)
+
+
+@dataclass(repr=False)
 class DataFile:
     """A file with some columns of a fragment."""
 
@@ -34,6 +48,13 @@ class DataFile:
     file_minor_version: int = 0
     file_size_bytes: int | None = None
     base_id: int | None = None
+
+    def __post_init__(self) -> None:
+        self.path = _Path(self.path)
+
+    def __repr__(self) -> str:
+        shown = {name: value for name, value in vars(self).items() if name != "base_id" or value is not None}
+        return f"DataFile({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     @classmethod
     def create(cls, dataset: OpenedDataset, path: str, *, base_id: int | None = None) -> Self:
@@ -57,7 +78,8 @@ class DataFile:
         return cls.from_message(describe_stored_file(dataset.snapshot, path, base_id))
 
     def field_ids(self) -> list[int]:
-        """Return the field ids, like `fields`."""
+        """Return the field ids. Deprecated: use `fields`."""
+        _warn("DataFile.field_ids", "DataFile.fields")
         return self.fields
 
     @classmethod
@@ -200,6 +222,8 @@ class FragmentMetadata:
     row_id_meta: RowIdMeta | None = None
     created_at_version_meta: RowDatasetVersionMeta | None = None
     last_updated_at_version_meta: RowDatasetVersionMeta | None = None
+    overlays: list[Any] = field(default_factory=list, repr=False)
+    """Always empty: datasets with data overlay files are refused."""
 
     @property
     def num_deletions(self) -> int:
@@ -210,6 +234,11 @@ class FragmentMetadata:
     def num_rows(self) -> int:
         """Number of live rows."""
         return self.physical_rows - self.num_deletions
+
+    def data_files(self) -> list[DataFile]:
+        """Return the data files. Deprecated: use `files`."""
+        _warn("FragmentMetadata.data_files", "FragmentMetadata.files")
+        return self.files
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain data, for `json.dumps`."""
@@ -275,7 +304,13 @@ class FragmentMetadata:
         )
 
     def to_message(self) -> table_pb2.DataFragment:
-        """Return the message that manifests and transactions store."""
+        """Return the message that manifests and transactions store.
+
+        Raises:
+            UnsupportedFeatureError: `overlays` is not empty.
+        """
+        if self.overlays:
+            raise UnsupportedFeatureError("data overlay files")
         message = table_pb2.DataFragment(
             id=self.id,
             files=[file.to_message() for file in self.files],
@@ -295,3 +330,7 @@ _SEQUENCES: Mapping[str, tuple[type[Any], str]] = {
     "last_updated_at_version_meta": (RowDatasetVersionMeta, "inline_last_updated_at_versions"),
 }
 """Class and message field of each attribute that is a sequence."""
+
+
+def _warn(old: str, new: str) -> None:
+    warnings.warn(f"{old} is deprecated. Use {new} instead.", DeprecationWarning, stacklevel=3)

@@ -41,9 +41,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "storage_options_accessor": _OPTIONS,
         "truncate_table": '`delete("true")`',
     },
-    "LanceFragment": {
-        "physical_schema": "`schema`",
-    },
     "LanceOperation": {
         "Clone": "`shallow_clone`",
         "DataOverlay": "`update`, `merge_insert`",
@@ -65,7 +62,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "enable_auto_cleanup": "the settings `lance.auto_cleanup.*`",
         "optimize_indices": _INDICES,
     },
-    "FragmentMetadata": {"data_files": "`files`", "overlays": _NONE},
     "CompactionOptions": {
         "binary_copy_read_batch_bytes": _NONE,
         "io_buffer_size": _NONE,
@@ -107,7 +103,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "VectorSearchQuery": _SEARCH,
         "serialize_row_addrs": _NONE,
     },
-    "fragment": {"RowIdSequence": "`RowIdMeta`"},
     "torch.data": {"concat_batches": "`pyarrow.concat_batches`"},
     "udf": {
         "BatchUDFCheckpoint": "`batch_udf` with a `checkpoint_file`",

@@ -38,6 +38,11 @@ def as_keys(values: Any, name: str) -> Keys:
         numbers = values.to_numpy()
     else:
         numbers = np.asarray(values)
+        if numbers.dtype.kind == "f" and len(numbers) and all(isinstance(value, int) for value in values):
+            # NumPy makes floats of a list with integers below and above 63 bits.
+            if (least := min(values)) < 0:
+                raise NegativeRowError(f"{name} must not be negative", found=least)
+            numbers = np.asarray(values, np.uint64)
     if numbers.dtype == object and all(isinstance(value, int) for value in numbers.flat):
         raise InvalidInputError(f"{name} must have at most 64 bits")
     if numbers.ndim != 1 or (numbers.dtype.kind not in "ui" and len(numbers)):

@@ -250,7 +250,7 @@ def test_dropped_columns_are_left_out(tmp_path: Path) -> None:
     both.do(lambda d: d.optimize.compact_files())
     both.check(compare_versions=False)
     (fragment,) = lance_core.dataset(both.ours).get_fragments()
-    assert [file.field_ids() for file in fragment.data_files()] == [[0, 1, 6]]
+    assert [file.fields for file in fragment.data_files()] == [[0, 1, 6]]
 
 
 def test_structs_in_several_files_are_joined(tmp_path: Path) -> None:
