@@ -36,8 +36,8 @@ class Listener:
         self.server = FlightServer(service)
 
     def watch(self) -> None:
-        """Look at the files of the certificates for ever, and use new ones."""
-        while self._files:
+        """Look at the files of the certificates until the server ends, and use new ones."""
+        while self._files and not self._ended:
             time.sleep(_SECONDS_BETWEEN_LOOKS)
             if identity_of(self._files) != self._seen:
                 self.renew()

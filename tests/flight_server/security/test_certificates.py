@@ -7,6 +7,7 @@ import signal
 import ssl
 import threading
 import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,9 @@ import pytest
 from cryptography import x509
 from pyarrow import flight
 
+from flight_server import listener
+from flight_server.service import Service
+from flight_server.settings import Settings
 from support.secure_server import Authority, Certificate
 from support.served import Root, StartServer
 from support.server import RunningServer
@@ -136,3 +140,35 @@ def test_a_client_without_a_certificate_is_nobody(
         grpc.channel_ready_future(channel).result(timeout=2)
     assert server.stop() == 0
     assert x509.load_pem_x509_certificate(ana.certificate).subject.rfc4514_string() == "CN=ana"
+
+
+def test_new_files_are_found_without_a_signal(
+    root: Root, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The listener keeps its port, and the service of the process its caches."""
+    monkeypatch.setattr(listener, "_SECONDS_BETWEEN_LOOKS", 0.05)
+    old, new = Certificate.make(), Certificate.make()
+    old.write(tmp_path)
+    settings = Settings(
+        str(root.path), port=0, tls_cert=str(tmp_path / "cert.pem"), tls_key=str(tmp_path / "key.pem")
+    )
+    listening = listener.Listener(Service(settings))
+    port = listening.server.port
+    threading.Thread(target=listening.watch, daemon=True).start()
+    try:
+        new.write(tmp_path)
+        for _ in range(100):
+            with suppress(OSError):
+                if (
+                    ssl.get_server_certificate(("127.0.0.1", port)).strip()
+                    == new.certificate.decode().strip()
+                ):
+                    break
+            time.sleep(0.05)
+        else:
+            raise AssertionError("the new certificate is not served")
+        assert listening.server.port == port
+        with flight.connect(listening.server.uri, tls_root_certs=new.certificate) as client:
+            assert list(client.do_action("health"))
+    finally:
+        listening.shutdown()
