@@ -36,10 +36,15 @@ def absent_from(module: str, name: str) -> AttributeError:
 
 
 def refuse_missing(class_name: str) -> Callable[[object, str], object]:
-    """Return a function for `__getattr__` of a class, whose errors say what to use instead of a name."""
+    """Return a function for `__getattr__` of a class, or of the type of a class, whose errors say what to use
+    instead of a name.
+    """
 
     def attribute(self: object, name: str) -> object:
-        text = f"{type(self).__name__!r} object has no attribute {name!r}"
+        owner = (
+            f"type object {self.__name__!r}" if isinstance(self, type) else f"{type(self).__name__!r} object"
+        )
+        text = f"{owner} has no attribute {name!r}"
         raise _missing(class_name, name) or AttributeError(text, name=name, obj=self)
 
     return attribute

@@ -9,12 +9,14 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pyroaring
 
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
+from lance_core.api.late import refuse_missing
 from lance_core.api.schema import LanceSchema
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
@@ -60,7 +62,14 @@ class Index:
         return message
 
 
-class LanceOperation:
+class _Operations(type):
+    """Type of `LanceOperation`, which says what to use instead of operations that are missing."""
+
+    if not TYPE_CHECKING:  # a type checker would believe that every name exists
+        __getattr__ = refuse_missing("LanceOperation")
+
+
+class LanceOperation(metaclass=_Operations):
     """Namespace of the operations that a caller who has written files passes to `LanceDataset.commit`."""
 
     class BaseOperation:

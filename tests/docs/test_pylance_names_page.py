@@ -90,6 +90,16 @@ def test_a_missing_name_says_what_to_use(objects: dict[str, Any], kind: str) -> 
     assert not isinstance(plain.value, MissingNameError)
 
 
+def test_operations_that_are_missing_say_what_to_use() -> None:
+    for name, instead in MISSING["LanceOperation"].items():
+        assert not hasattr(lance_core.LanceOperation, name)
+        with pytest.raises(MissingNameError, match=f"LanceOperation lacks '{name}' of pylance") as raised:
+            getattr(lance_core.LanceOperation, name)
+        assert str(raised.value).endswith(instead)
+    with pytest.raises(AttributeError, match="type object 'LanceOperation' has no attribute 'nonsense'"):
+        _ = lance_core.LanceOperation.nonsense
+
+
 def test_the_package_refuses_missing_names() -> None:
     with pytest.raises(MissingNameError, match="lance_core lacks 'tokenize' of pylance"):
         _ = lance_core.tokenize
