@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.options import ColumnOrdering
 from lance_core.scan.plan.ordering import project_order
 from lance_core.scan.plan.projection import Projection, project, project_filtered
 from lance_core.scan.plan.pruning import CandidateRange, Kept, Pruner
@@ -150,8 +151,8 @@ def explain(
     )
 
 
-def explain_text(explanation: Explanation, *, verbose: bool) -> str:
-    """Return an explanation as text.
+def explain_text(explanation: Explanation, *, verbose: bool, order_by: Sequence[ColumnOrdering] = ()) -> str:
+    """Return an explanation as text, with the columns that the rows are sorted by.
 
     With `verbose`, each fragment has a line, and below it one for each of its columns.
     """
@@ -165,6 +166,8 @@ def explain_text(explanation: Explanation, *, verbose: bool) -> str:
             f"  Filter: statistics={explanation.statistics}, fragments pruned={pruned}, "
             f"pages pruned={explanation.pages_pruned} of {explanation.pages_total}"
         )
+    if order_by:
+        lines.append(f"  Order: {', '.join(map(_order_text, order_by))}")
     for fragment in fragments if verbose else ():
         lines.append(
             f"  Fragment {fragment.fragment}: rows={fragment.rows}, planned={fragment.rows_planned}, "
@@ -179,6 +182,11 @@ def explain_text(explanation: Explanation, *, verbose: bool) -> str:
     if explanation.rows_returned is not None:
         lines.append(f"  Rows: {explanation.rows_returned}")
     return "\n".join(lines) + "\n"
+
+
+def _order_text(ordering: ColumnOrdering) -> str:
+    way = "ascending" if ordering.ascending else "descending"
+    return f"{ordering.column_name} {way}, nulls {'first' if ordering.nulls_first else 'last'}"
 
 
 @dataclass(frozen=True)

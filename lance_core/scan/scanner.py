@@ -72,13 +72,26 @@ class LanceScanner:
         """Return the text of `explain` in a few lines; with `verbose` each fragment and column."""
         from lance_core.scan.explain import explain_text
 
-        return explain_text(self.explain(), verbose=verbose)
+        return explain_text(self.explain(), verbose=verbose, order_by=self._plan.options.order_by)
 
-    def analyze_plan(self) -> str:
-        """Run the scan. Return the pages that were read of each fragment and column, as text."""
+    def analyze_plan(self, count_rows: bool = False) -> str:
+        """Run the scan. Return the pages that were read of each fragment and column, as text.
+
+        Args:
+            count_rows: Run what `count_rows` runs instead, which reads the columns of the filter only.
+        """
         from lance_core.scan.explain import explain_text
 
-        return explain_text(self.explain(analyze=True), verbose=True)
+        scan = self._without_columns() if count_rows else self
+        return explain_text(scan.explain(analyze=True), verbose=True, order_by=scan._plan.options.order_by)
+
+    def _without_columns(self) -> LanceScanner:
+        options = self._options
+        with_row_id = options.include_deleted_rows  # which needs row ids
+        without = replace(
+            options, columns=(), computed=None, with_row_id=with_row_id, with_row_address=False, order_by=()
+        )
+        return LanceScanner(self._snapshot, without)
 
     def verified(self) -> LanceScanner:
         """Return the same scan with the pages that it reads checked; see `ScanOptions.verify_checksums`."""

@@ -216,3 +216,43 @@ def test_an_empty_table_has_an_order(tmp_path: Path) -> None:
     dataset = lance_core.write_dataset(pa.table({"x": pa.array([], pa.int64())}), tmp_path / "d")
     assert dataset.to_table(order_by=["x"]).equals(dataset.to_table())
     assert dataset.to_table(order_by=["x"], limit=1).equals(dataset.to_table())
+
+
+def pages_of(scan: lance_core.LanceScanner) -> dict[str, tuple[str, int, int | None]]:
+    """Return use, pages and pages read of each column of an analyzed scan."""
+    pages = [column for fragment in scan.explain(analyze=True).fragments for column in fragment.columns]
+    return {
+        name: (
+            next(column.use for column in pages if column.name == name),
+            sum(column.total for column in pages if column.name == name),
+            sum(column.read or 0 for column in pages if column.name == name),
+        )
+        for name in {column.name for column in pages}
+    }
+
+
+def test_a_limit_reads_few_pages_of_columns_that_do_not_decide(tmp_path: Path) -> None:
+    """T33: the best rows are found by the columns that decide, and only these rows are taken."""
+    rng = np.random.default_rng(5)
+    table = pa.table({"key": rng.permutation(4000), "wide": [bytes(500)] * 4000})
+    dataset = lance_core.write_dataset(table, tmp_path / "d", max_page_bytes=20_000)
+    scan = dataset.scanner(columns=["wide"], order_by=["key"], limit=3)
+    pages = pages_of(scan)
+    use, total, read = pages["wide"]
+    assert (use, pages["key"][0]) == ("output", "order")
+    assert total > 50
+    assert read <= 3
+    assert pages["key"][1] == pages["key"][2]
+    assert "Order: key ascending, nulls last" in scan.explain_plan()
+    everything = pages_of(dataset.scanner(order_by=["key"]))
+    assert everything["wide"] == ("output", total, total)
+    assert everything["key"][0] == "order, output"
+
+
+def test_an_analyzed_count_reads_the_columns_of_the_filter(ours: LanceDataset) -> None:
+    scan = ours.scanner(filter="int % 2 = 1", order_by=["text"], with_row_id=True)
+    text = scan.analyze_plan(count_rows=True)
+    assert f"Rows: {scan.count_rows()}" in text
+    assert "int (filter)" in text
+    assert "text" not in text
+    assert "text (order, output)" in scan.analyze_plan()
