@@ -196,7 +196,7 @@ def _at(arrays: Sequence[pa.Array], places: pa.Array) -> pa.Array:
     """Return the values at `places` of consecutive arrays."""
     if len(arrays) == 1:
         return take_values(arrays[0], places)
-    wanted = places.to_numpy()
+    wanted = places.to_numpy().astype(np.int64)
     ends = np.cumsum([len(array) for array in arrays])
     numbers = np.searchsorted(ends, wanted, side="right")
     taken, origins = [], []

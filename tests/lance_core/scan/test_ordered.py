@@ -256,3 +256,22 @@ def test_an_analyzed_count_reads_the_columns_of_the_filter(ours: LanceDataset) -
     assert "int (filter)" in text
     assert "text" not in text
     assert "text (order, output)" in scan.analyze_plan()
+
+
+def test_columns_that_no_array_can_hold_are_sorted_in_parts(
+    ours: LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of more than 2 GiB together need several arrays; a small limit stands for it here."""
+    order = [ColumnOrdering("text", ascending=False), ColumnOrdering("id")]
+    expected = ours.to_table(order_by=order)
+    joined = ordered.concatenated
+
+    def limited(parts: list[pa.Array]) -> pa.Array:
+        if sum(map(len, parts)) > 700:
+            raise pa.ArrowCapacityError("overflow")
+        return joined(parts)
+
+    monkeypatch.setattr(ordered, "concatenated", limited)
+    found = ours.scanner(order_by=order)
+    assert_tables_equal(expected, found.to_table())
+    assert {batch.num_rows for batch in found.to_batches()} <= set(range(701))
