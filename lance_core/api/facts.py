@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
-from lance_core.api.bitmap import Bitmap
 from lance_core.api.indexing import Indexing
 from lance_core.scan.session import Session, session_of
 from lance_core.table.versions import list_versions
+
+if TYPE_CHECKING:
+    from lance_core.api.bitmap import Bitmap
 
 _SMALL_FILE_ROWS = 1024
 
@@ -110,6 +112,8 @@ class Facts(Indexing):
 
     def fragment_ids(self) -> Bitmap:
         """Return the ids of all fragments of this version."""
+        from lance_core.api.bitmap import Bitmap  # late: most processes ask for no ids
+
         return Bitmap(self._snapshot.manifest.fragment_ids)
 
     @property
