@@ -91,8 +91,10 @@ class ScanOptions:
             ("batch_bytes", self.batch_bytes, 1),
         ):
             if value is not None and value < least:
-                range_of = "non-negative" if least == 0 else f"at least {least}"
-                raise InvalidInputError(f"{name.capitalize()} must be {range_of}, got {value}")
+                least_value = (
+                    f"{name} must be at least 1" if least else f"{name.capitalize()} must be non-negative"
+                )
+                raise InvalidInputError(f"{least_value}, got {name}={value}")
             if value is not None and value > _LARGEST:
                 raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
         if self.strict_batch_size and self.batch_rows is None:
