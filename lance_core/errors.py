@@ -162,7 +162,7 @@ class CommitConflictError(LanceError, OSError):
 
     code = 14
 
-    def __init__(self, message: str, *, retryable: bool, outpaced: bool = False) -> None:
+    def __init__(self, message: str = "", retryable: bool = True, *, outpaced: bool = False) -> None:
         super().__init__(message)
         self.retryable = retryable
         self.outpaced = outpaced

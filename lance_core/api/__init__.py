@@ -33,6 +33,7 @@ from lance_core.api.dataset import (
     AlterColumn,
     Branch,
     Branches,
+    BulkCommitResult,
     ColumnOrdering,
     DeleteResult,
     IndexInformation,
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from lance_core.api.udf import BatchUDF, batch_udf
     from lance_core.api.write import write_dataset
     from lance_core.api.write_files import write_fragments
+    from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
     from lance_core.maintenance.cleanup import (
         CleanupCandidateFile,
         CleanupExplanation,
@@ -113,6 +115,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlterColumn",
+    "AutoCleanupConfig",
     "BatchUDF",
     "Blob",
     "BlobArray",
@@ -121,6 +124,7 @@ __all__ = [
     "BlobType",
     "Branch",
     "Branches",
+    "BulkCommitResult",
     "CacheUse",
     "CleanupCandidateFile",
     "CleanupExplanation",
@@ -197,6 +201,7 @@ __all__ = [
 ]
 
 _LATE = {
+    "AutoCleanupConfig": "lance_core.maintenance.auto_cleanup",
     "BatchUDF": "lance_core.api.udf",
     "Blob": "lance_core.api.blob",
     "BlobArray": "lance_core.api.blob",

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from lance_core.api.column_changes import AlterColumn
+from lance_core.api.commit import BulkCommitResult
 from lance_core.api.facts import DatasetStats, DataStatistics, FieldStatistics, LanceStats, VersionRef
 from lance_core.api.history import Version
 from lance_core.api.indexing import IndexInformation
@@ -17,13 +18,14 @@ from lance_core.api.late import import_late
 from lance_core.api.opened import Reference
 from lance_core.api.row_changes import DeleteResult, UpdateResult
 from lance_core.api.tags_and_branches import Branch, Branches, Tag, Tags
-from lance_core.errors import DatasetNotFoundError, InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import DatasetNotFoundError, InvalidInputError
 from lance_core.hints import did_you_mean, near_names
 from lance_core.scan.plan.options import ColumnOrdering
 from lance_core.scan.scanner import LanceScanner
 from lance_core.scan.session import Session
-from lance_core.storage import scheme_of
+from lance_core.storage import CommitLock, check_lock, scheme_of
 from lance_core.table.snapshot import version_before
+from lance_core.table.transaction import COMMIT_MESSAGE
 from lance_core.table.versions import VERSIONS
 
 if TYPE_CHECKING:
@@ -34,11 +36,15 @@ if TYPE_CHECKING:
     from lance_core.api.scanner_builder import ScannerBuilder
     from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.write import write_dataset
+    from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
 
 __all__ = [
+    "LANCE_COMMIT_MESSAGE_KEY",
     "AlterColumn",
+    "AutoCleanupConfig",
     "Branch",
     "Branches",
+    "BulkCommitResult",
     "ColumnOrdering",
     "DataStatistics",
     "DatasetDelta",
@@ -67,9 +73,12 @@ __all__ = [
     "write_dataset",
 ]
 
+LANCE_COMMIT_MESSAGE_KEY = COMMIT_MESSAGE
+
 __getattr__ = import_late(
     __name__,
     {
+        "AutoCleanupConfig": "lance_core.maintenance.auto_cleanup",
         "DatasetDelta": "lance_core.api.delta",
         "DatasetOptimizer": "lance_core.api.optimize",
         "ExecuteResult": "lance_core.api.merge_insert",
@@ -90,7 +99,7 @@ def dataset(
     version: Reference | None = None,
     asof: datetime | str | None = None,
     block_size: int | None = None,
-    commit_lock: object = None,
+    commit_lock: CommitLock | None = None,
     index_cache_size: int | None = None,
     storage_options: Mapping[str, str] | None = None,
     default_scan_options: Mapping[str, Any] | None = None,
@@ -120,15 +129,16 @@ def dataset(
             the dataset. By default all datasets share one session of the process.
         metadata_cache_size_bytes, index_cache_size_bytes: Sizes of caches. If one is given and `session` is
             not, the dataset gets a session of its own with these sizes; see `Session`.
+        commit_lock: Function from a version number to a context manager, which is held while commits through
+            this dataset put this version. If it raises, nothing is committed. A file system without an
+            exclusive put can only be written to with a lock.
 
     Raises:
-        TypeError: `session` is no session of this package.
+        TypeError: `session` is no session of this package, or `commit_lock` is no function.
         DatasetNotFoundError: There is no dataset, no such version or tag, or no version as old as `asof`.
-        UnsupportedFeatureError: The dataset uses a feature that is not supported, or `commit_lock` is given.
-            The message names it.
+        UnsupportedFeatureError: The dataset uses a feature that is not supported. The message names it.
     """
-    if commit_lock is not None:
-        raise UnsupportedFeatureError("argument 'commit_lock' is not supported")
+    check_lock(commit_lock)
     if not isinstance(session, Session | None):
         raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
     if session is None and not (metadata_cache_size_bytes is None and index_cache_size_bytes is None):
@@ -141,6 +151,7 @@ def dataset(
             session=session,
             base_store_params=base_store_params,
             default_scan_options=default_scan_options,
+            commit_lock=commit_lock,
         )
     except DatasetNotFoundError as error:
         if type(error) is not DatasetNotFoundError or scheme_of(fspath(uri)) != "file":

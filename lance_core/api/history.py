@@ -53,6 +53,22 @@ class History(OpenedDataset):
         """Return the entry of `versions` for the opened version."""
         return _describe(self._snapshot.manifest)
 
+    def migrate_manifest_paths_v2(self) -> None:
+        """Rename the manifests of the opened branch so that the newest is listed first, and move to it.
+
+        Datasets on object stores open faster then. Does nothing if the manifests have such names already.
+        No writer may run meanwhile, of whatever library: two writers could make the same version. If the
+        call is interrupted, the dataset can be read, and the call can be repeated.
+
+        Raises:
+            UnsupportedFeatureError: A manifest store knows the manifests by their names.
+            StorageError: The storage failed; repeat the call.
+        """
+        from lance_core.maintenance.manifest_names import rename_manifests
+
+        rename_manifests(self._storage)
+        self.move_to(self.snapshot.open_version())
+
     def create_branch(
         self,
         branch: str,

@@ -20,7 +20,6 @@ _NONE = "nothing"
 MISSING: Mapping[str, Mapping[str, str]] = {
     "LanceDataset": {
         "centroids": _INDICES,
-        "commit_batch": "`commit` of one transaction after the other",
         "commit_existing_index_segments": _INDICES,
         "create_index": _INDICES,
         "create_index_uncommitted": _INDICES,
@@ -35,11 +34,9 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "mem_wal_writer": _WAL,
         "merge_existing_index_segments": _INDICES,
         "merge_index_metadata": _INDICES,
-        "migrate_manifest_paths_v2": "nothing: both kinds of paths work",
         "prewarm_index": _INDICES,
         "remap_row_addrs": "stable row ids",
         "storage_options_accessor": _OPTIONS,
-        "truncate_table": '`delete("true")`',
     },
     "LanceOperation": {
         "Clone": "`shallow_clone`",
@@ -58,8 +55,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "mark_sstables_as_compacted": _WAL,
     },
     "DatasetOptimizer": {
-        "disable_auto_cleanup": "remove the settings `lance.auto_cleanup.*`",
-        "enable_auto_cleanup": "the settings `lance.auto_cleanup.*`",
         "optimize_indices": _INDICES,
     },
     "CompactionOptions": {
@@ -96,8 +91,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     },
     "blob": {"BlobIterator": "`open` of each value"},
     "dataset": {
-        "AutoCleanupConfig": "a dict of the same keys",
-        "BulkCommitResult": "`commit` of one transaction after the other",
         "IndexFile": _INDICES,
         "VectorIndexReader": _INDICES,
         "VectorSearchQuery": _SEARCH,

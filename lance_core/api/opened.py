@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_core.scan.session import Session
-from lance_core.storage import Storage, storage_for
+from lance_core.storage import CommitLock, Storage, storage_for
 from lance_core.storage.local import expand_home
 from lance_core.table.bases import base_opener
 from lance_core.table.refs import branch_storage, no_branch, read_tag
@@ -37,6 +37,7 @@ class OpenedDataset:
         session: Session | None = None,
         base_store_params: Mapping[str, Mapping[str, str]] | None = None,
         default_scan_options: Mapping[str, Any] | None = None,
+        commit_lock: CommitLock | None = None,
     ) -> None:
         """Open a dataset like `lance_core.dataset`; if `snapshot` is given, it is the opened version."""
         self._uri = uri
@@ -46,11 +47,13 @@ class OpenedDataset:
         self._default_scan_options = dict(default_scan_options or {})
         if snapshot is None:
             opener = base_opener(storage_options, base_store_params)
-            snapshot = open_kept(storage_for(uri, storage_options), number, opener)
+            snapshot = open_kept(storage_for(uri, storage_options).locked_by(commit_lock), number, opener)
         self._snapshot = self._bound(snapshot)
         # The main branch stores tags and branches, also if another branch is opened by its path.
         self._main_uri = _main_uri(uri, self._snapshot.manifest.branch)
-        self._root = self._storage if self._main_uri == uri else storage_for(self._main_uri, storage_options)
+        self._root = self._storage
+        if self._main_uri != uri:
+            self._root = storage_for(self._main_uri, storage_options).locked_by(self._storage.commit_lock)
         if version is not None and number is None:
             self._snapshot = self.open_reference(version)
 

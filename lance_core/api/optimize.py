@@ -17,8 +17,11 @@ from lance_core.changes.compaction import (
     LostCoverage,
     RewriteResult,
 )
+from lance_core.changes.settings import update_settings
+from lance_core.maintenance.auto_cleanup import SETTINGS, AutoCleanupConfig, cleanup_settings
 
 __all__ = [
+    "AutoCleanupConfig",
     "Compaction",
     "CompactionMetrics",
     "CompactionOptions",
@@ -117,6 +120,25 @@ class DatasetOptimizer:
         """
         options = {name: value for name, value in locals().items() if name != "self"}
         return Compaction.execute(self._dataset, options)
+
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
+        """Let commits of all writers clean up old versions, and move the dataset to the new version.
+
+        Raises:
+            InvalidInputError: An option is missing, unknown or out of range.
+            CommitConflictError: Another commit changed the same settings.
+        """
+        self._dataset.move_to(
+            update_settings(self._dataset.snapshot, config=cleanup_settings(auto_cleanup_config))
+        )
+
+    def disable_auto_cleanup(self) -> None:
+        """Let commits keep old versions, and move the dataset to the new version.
+
+        Raises:
+            CommitConflictError: Another commit changed the same settings.
+        """
+        self._dataset.move_to(update_settings(self._dataset.snapshot, config=dict.fromkeys(SETTINGS)))
 
 
 def _options(dataset: OpenedDataset, given: Mapping[str, Any] | None) -> CompactionOptions:

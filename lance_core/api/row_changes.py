@@ -77,6 +77,10 @@ class RowChanges(OpenedDataset):
         )
         return DeleteResult(num_deleted_rows=num_rows)
 
+    def truncate_table(self) -> None:
+        """Delete all rows. The columns stay; errors are those of `delete`."""
+        self.delete("true")
+
     def update(
         self,
         updates: Mapping[str, str],

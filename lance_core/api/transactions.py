@@ -12,6 +12,7 @@ import pyroaring
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.api.operations import Index, LanceOperation, Transaction
 from lance_core.api.schema import LanceSchema
+from lance_core.changes.rows.row_change import COUNTS
 from lance_core.errors import CommitConflictError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
@@ -36,7 +37,9 @@ def from_message(message: TransactionMessage) -> Transaction:
     kind = str(message.WhichOneof("operation"))
     read = _READERS.get(kind)
     operation = read(getattr(message, kind)) if read else LanceOperation.BaseOperation(kind)
-    return Transaction(message.read_version, operation, message.uuid, dict(message.transaction_properties))
+    properties = dict(message.transaction_properties)
+    properties.pop(COUNTS, None)  # for repetitions of the change, not for callers
+    return Transaction(message.read_version, operation, message.uuid, properties)
 
 
 def _append(message: TransactionMessage.Append) -> LanceOperation.Append:

@@ -11,6 +11,8 @@ import pyarrow as pa
 from lance_core.api.lance_dataset import LanceDataset
 from lance_core.api.progress import FragmentWriteProgress
 from lance_core.api.write_arguments import write_version
+from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
+from lance_core.storage import CommitLock
 from lance_core.table.bases import DatasetBasePath
 from lance_core.write.dataset import Mode
 
@@ -25,12 +27,13 @@ def write_dataset(
     max_rows_per_group: int | None = 1024,
     max_bytes_per_file: int | None = 90 * 1024 * 1024 * 1024,
     max_page_bytes: int | None = None,
+    commit_lock: CommitLock | None = None,
     progress: FragmentWriteProgress | None = None,
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
-    auto_cleanup_options: Mapping[str, int] | None = None,
+    auto_cleanup_options: AutoCleanupConfig | None = None,
     commit_message: str | None = None,
     transaction_properties: Mapping[str, str] | None = None,
     transaction_id: str | None = None,
@@ -61,6 +64,8 @@ def write_dataset(
         max_rows_per_group: Rows per batch of 0.1 files. Later file versions have no such batches.
         max_bytes_per_file: Approximate size at which a new file begins, in bytes.
         max_page_bytes: Approximate size at which a page of one column ends, in bytes.
+        commit_lock: Function from a version number to a context manager, as for `dataset`. The returned
+            dataset keeps it.
         progress: Called when fragments begin and end.
         storage_options: Settings of the storage that the URI names, and of base paths, as for `dataset`.
         data_storage_version: "0.1" ("legacy"), "2.0", "2.1" or "2.2" ("stable"). None means the version of
@@ -108,6 +113,7 @@ def write_dataset(
         max_rows_per_group=max_rows_per_group,
         max_bytes_per_file=max_bytes_per_file,
         max_page_bytes=max_page_bytes,
+        commit_lock=commit_lock,
         progress=progress,
         storage_options=storage_options,
         base_store_params=base_store_params,

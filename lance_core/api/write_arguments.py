@@ -15,7 +15,8 @@ from lance_core.api.progress import FragmentWriteProgress, observer_of
 from lance_core.errors import InvalidInputError
 from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.file.writer_options import WriteOptions
-from lance_core.storage import ReadableFile, Storage, storage_for
+from lance_core.maintenance.auto_cleanup import AutoCleanupConfig, cleanup_settings
+from lance_core.storage import CommitLock, ReadableFile, Storage, check_lock, storage_for
 from lance_core.table.bases import BaseOpener, DatasetBasePath, base_opener
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.dataset import Mode, write_data
@@ -31,12 +32,13 @@ class WriteArguments(TypedDict, total=False):
     max_rows_per_group: int | None
     max_bytes_per_file: int | None
     max_page_bytes: int | None
+    commit_lock: CommitLock | None
     progress: FragmentWriteProgress | None
     storage_options: Mapping[str, str] | None
     data_storage_version: str | None
     enable_v2_manifest_paths: bool
     enable_stable_row_ids: bool
-    auto_cleanup_options: Mapping[str, int] | None
+    auto_cleanup_options: AutoCleanupConfig | None
     commit_message: str | None
     transaction_properties: Mapping[str, str] | None
     transaction_id: str | None
@@ -64,12 +66,15 @@ def write_destination(
     dataset: str | PathLike[str] | OpenedDataset,
     storage_options: Mapping[str, str] | None,
     base_store_params: Mapping[str, Mapping[str, str]] | None,
+    commit_lock: CommitLock | None = None,
 ) -> Destination:
     """Return the destination of a write; the arguments are those of `write_dataset`."""
+    check_lock(commit_lock)
     if not isinstance(dataset, OpenedDataset):
         path, opener = fspath(dataset), base_opener(storage_options, base_store_params)
-        return Destination(path, storage_for(path, storage_options), None, opener)
-    base = dataset.snapshot
+        storage = storage_for(path, storage_options).locked_by(commit_lock)
+        return Destination(path, storage, None, opener)
+    base = replace(dataset.snapshot, storage=dataset.snapshot.storage.locked_by(commit_lock))
     if base_store_params is not None:
         options = base.storage.options if storage_options is None else storage_options
         base = replace(base, open_base=base_opener(options, base_store_params))
@@ -87,6 +92,7 @@ def write_options(destination: Destination, **arguments: Unpack[WriteArguments])
     targets = TargetBases(
         tuple(arguments.get("target_bases") or ()), arguments.get("target_all_bases"), destination.uri
     )
+    cleanup = arguments.get("auto_cleanup_options")
     return DatasetWriteOptions(
         file_version=file_version(arguments.get("data_storage_version")),
         enable_stable_row_ids=arguments.get("enable_stable_row_ids", False),
@@ -96,7 +102,7 @@ def write_options(destination: Destination, **arguments: Unpack[WriteArguments])
         commit_message=arguments.get("commit_message"),
         transaction_properties=arguments.get("transaction_properties") or {},
         transaction_id=arguments.get("transaction_id"),
-        config=_cleanup_settings(arguments.get("auto_cleanup_options")),
+        config={} if cleanup is None else cleanup_settings(cleanup),
         initial_bases=arguments.get("initial_bases") or (),
         targets=targets,
         enable_v2_manifest_paths=arguments.get("enable_v2_manifest_paths", True),
@@ -112,7 +118,12 @@ def write_version(
     **arguments: Unpack[WriteArguments],
 ) -> Snapshot:
     """Write data as a new version, and return it; see `write_dataset`."""
-    destination = write_destination(uri, arguments.get("storage_options"), arguments.get("base_store_params"))
+    destination = write_destination(
+        uri,
+        arguments.get("storage_options"),
+        arguments.get("base_store_params"),
+        arguments.get("commit_lock"),
+    )
     options = write_options(destination, **arguments)
     return write_data(
         destination.storage,
@@ -154,15 +165,6 @@ def _data_file_options(arguments: WriteArguments) -> WriteOptions:
         open_uri=_open_uri(mode, outside, arguments.get("storage_options")),
         blob_pack_bytes=pack_bytes,
     )
-
-
-def _cleanup_settings(options: Mapping[str, int] | None) -> dict[str, str]:
-    if options is None:
-        return {}
-    return {
-        "lance.auto_cleanup.interval": str(options["interval"]),
-        "lance.auto_cleanup.older_than": f"{options['older_than_seconds']}s",
-    }
 
 
 def _integer(name: str, value: int | None, default: int) -> int:

@@ -13,22 +13,23 @@ has one of three outcomes:
 Source: docs/format.md, "Writing a version".
 """
 
+import math
 import random
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-
-import pyarrow as pa
+from datetime import timedelta
 
 from lance_core.commit.conflict_rules import touched_fragments
 from lance_core.commit.conflicts import Verdict, check_conflict
-from lance_core.commit.next_manifest import TableSettings, next_manifest
+from lance_core.commit.next_manifest import TableSettings, dictionary_values, next_manifest
 from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
 from lance_core.commit.transaction_lookup import require_operation
 from lance_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
     CommitUnknownError,
+    InvalidInputError,
     LanceError,
     PutUnknownError,
     StorageError,
@@ -39,10 +40,10 @@ from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table.deletions import Offsets
 from lance_core.table.manifest import Manifest, serialize_manifest, written_manifest
-from lance_core.table.manifest_dictionaries import dictionaries_of, place_dictionaries
+from lance_core.table.manifest_dictionaries import place_dictionaries
 from lance_core.table.snapshot import counted_manifest, read_manifest
 from lance_core.table.transaction import DIRECTORY, file_name, read_transaction, write_transaction
-from lance_core.table.versions import HINT, Listing, list_manifests, publish_manifest
+from lance_core.table.versions import HINT, Listing, is_detached, list_manifests, publish_manifest
 
 MAX_ATTEMPTS = 20
 _FIRST_WAIT_SECONDS = 0.01
@@ -58,6 +59,7 @@ def commit(
     inverted_names: bool = True,
     sync: bool = True,
     max_attempts: int = MAX_ATTEMPTS,
+    timeout: timedelta | None = None,
 ) -> Manifest:
     """Make the next version from a transaction, whose data files are complete.
 
@@ -75,17 +77,22 @@ def commit(
             scheme.
         sync: make everything durable before the commit is acknowledged.
         max_attempts: number of attempts, each of which may lose against another writer.
+        timeout: no attempt begins later than this after the first; None means no limit. It must be positive.
 
     Returns:
         The manifest of the new version.
 
     Raises:
-        InvalidInputError: another operation has used the id of the transaction.
+        InvalidInputError: another operation has used the id of the transaction, the read version is detached,
+            or `timeout` is not positive.
         CommitConflictError: another version prevents this commit. `retryable` says whether computing the
             change again on that version can help.
         CommitUnknownError: the storage did not answer, so the version may or may not exist.
         LanceError: another error; nothing was committed.
     """
+    if timeout is not None and timeout <= timedelta(0):
+        raise InvalidInputError("commit_timeout", expected="a non-zero, positive duration", found=timeout)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout.total_seconds()
     attempt = _Attempt(
         storage, transaction, settings or TableSettings(), affected_rows or {}, inverted_names, sync
     )
@@ -93,10 +100,13 @@ def commit(
         for number in range(max_attempts):
             if number:
                 _wait(number)
+            if number and time.monotonic() > deadline:
+                max_attempts = number
+                break
             manifest = attempt.run()
             if manifest is not None:
                 attempt.tidy_up()
-                attempt.clean_up(manifest.version)
+                attempt.clean_up(manifest)
                 return manifest
     except _CommittedBeforeError as found:
         # Remove nothing: one of our attempts may have made that version, although the storage reported a
@@ -166,7 +176,9 @@ class _Attempt:
         if message.transaction_file:
             self._write_transaction(serialized)
         inverted = listing.is_inverted if listing else self._inverted_names
-        head = place_dictionaries(message, self._dictionaries(current))
+        head = place_dictionaries(
+            message, dictionary_values(self._storage, current, self._transaction, self._settings)
+        )
         data = serialize_manifest(message, serialized, index_section, head)
         try:
             path = publish_manifest(self._storage, message.version, data, inverted, self._sync)
@@ -189,14 +201,6 @@ class _Attempt:
         readers trust the counts. Errors are those of `counted_manifest`.
         """
         return counted_manifest(self._storage, manifest)
-
-    def _dictionaries(self, current: Manifest | None) -> Mapping[int, pa.Array]:
-        """Return the values of the dictionary columns in the data files of the new version."""
-        if current is None or self._transaction.HasField("overwrite"):
-            return self._settings.dictionaries
-        if self._transaction.HasField("restore"):
-            current = read_manifest(self._storage, self._transaction.restore.version)
-        return dictionaries_of(current)
 
     def discard(self) -> None:
         """Remove the files that this commit wrote, because nothing refers to them. Failures are ignored.
@@ -234,10 +238,10 @@ class _Attempt:
         """Remove the replaced files after the commit has landed."""
         self._delete(self._replaced)
 
-    def clean_up(self, version: int) -> None:
+    def clean_up(self, made: Manifest) -> None:
         """Run the automatic cleanup after the commit has landed, if the settings of the table ask for it."""
         if self._current is not None:
-            auto_clean_up(self._storage, self._current, version)
+            auto_clean_up(self._storage, self._current, made)
 
     def _delete(self, paths: Iterable[str]) -> None:
         for path in paths:
@@ -260,6 +264,11 @@ class _Attempt:
     def _check(self, listing: Listing) -> Manifest:
         """Return the newest version, after checking all versions since the last check for conflicts."""
         current = self._counted(read_manifest(self._storage, listing.latest, listing.path))
+        if is_detached(self._transaction.read_version):
+            raise InvalidInputError(
+                "a version of the history cannot be made on a detached version; commit with detached=True",
+                found=f"version {self._transaction.read_version}",
+            )
         if current.version < self._transaction.read_version:
             raise CommitConflictError(
                 f"version {self._transaction.read_version} was read, {current.version} is the latest",

@@ -6,8 +6,10 @@ inside the file of the current manifest are removed, because they are invalid in
 Source: docs/format.md, "Writing a version".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+
+import pyarrow as pa
 
 from lance_core.commit.index_section import MEM_WAL, IndexSectionEditor
 from lance_core.commit.operations import (
@@ -32,15 +34,18 @@ from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFe
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
+from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import TOMBSTONE, Fragment
 from lance_core.table.manifest import Manifest
+from lance_core.table.manifest_dictionaries import dictionaries_of
 from lance_core.table.manifest_repairs import has_several_file_versions
+from lance_core.table.snapshot import read_manifest
 from lance_core.table.transaction import file_name
 from lance_core.table.writer_version import sign
 
-__all__ = ["TableSettings", "next_manifest"]
+__all__ = ["TableSettings", "dictionary_values", "next_manifest"]
 
 _APPLY: dict[str, Callable[[table_pb2.Manifest, Any, Context], None]] = {
     "append": append.apply,
@@ -107,6 +112,20 @@ def next_manifest(
     note_progress(message, transaction)
     _finish(message, transaction, context)
     return message, context.indices.section
+
+
+def dictionary_values(
+    storage: Storage, current: Manifest | None, transaction: Transaction, settings: TableSettings
+) -> Mapping[int, pa.Array]:
+    """Return the values of the dictionary columns in the data files of the new version, by field id.
+
+    The arguments are those of `next_manifest`.
+    """
+    if current is None or transaction.HasField("overwrite"):
+        return settings.dictionaries
+    if transaction.HasField("restore"):
+        current = read_manifest(storage, transaction.restore.version)
+    return dictionaries_of(current)
 
 
 def _check_writable(current: Manifest, operation: str) -> None:

@@ -1,16 +1,19 @@
 """Automatic cleanup after commits, if the settings of a table ask for it.
 
 `lance.auto_cleanup.interval` is the number of versions between two cleanups. `older_than` and
-`retain_versions` say which versions are removed. As in the reference, the cleanup starts from the version
-before the new one and uses that version's settings. A cleanup that fails does not fail the commit.
+`retain_versions` say which versions are removed. As in the reference, the settings are those of the new
+version, so that a commit that disables the cleanup does not clean up. The version before the new one stays.
+A cleanup that fails does not fail the commit.
 
 Source: docs/format.md, "Cleanup".
 """
 
 import logging
+import operator
 import re
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import TypedDict
 
 from lance_core.errors import InvalidInputError, LanceError
 from lance_core.storage import Storage
@@ -37,15 +40,48 @@ _LONGEST_SECONDS = 1000 * 365.25 * 86400.0
 _log = logging.getLogger(__name__)
 
 
-def auto_clean_up(storage: Storage, before: Manifest, version: int) -> None:
+class AutoCleanupConfig(TypedDict):
+    """Options of the automatic cleanup of old versions: `auto_cleanup_options` of `write_dataset`."""
+
+    interval: int
+    """Number of versions between two cleanups."""
+    older_than_seconds: int
+    """Age in seconds at which a version is removed."""
+
+
+SETTINGS = (f"{_PREFIX}interval", f"{_PREFIX}older_than")
+"""Settings of a table that `cleanup_settings` makes."""
+
+
+def cleanup_settings(options: AutoCleanupConfig) -> dict[str, str]:
+    """Return the settings of a table that let commits clean up.
+
+    Args:
+        options: both options; a mapping without them is refused.
+
+    Raises:
+        InvalidInputError: an option is missing, unknown or negative.
+    """
+    names = ("interval", "older_than_seconds")
+    if set(options) != set(names):
+        raise InvalidInputError(
+            "auto_cleanup_options", expected=" and ".join(names), found=", ".join(options) or "none"
+        )
+    interval, seconds = operator.index(options["interval"]), operator.index(options["older_than_seconds"])
+    if min(interval, seconds) < 0:
+        raise InvalidInputError("auto_cleanup_options", expected="0 or more", found=min(interval, seconds))
+    return dict(zip(SETTINGS, (f"{interval}", f"{seconds}s"), strict=True))
+
+
+def auto_clean_up(storage: Storage, before: Manifest, made: Manifest) -> None:
     """Clean up after a commit if the settings of the table ask for it. Never raise a `LanceError`.
 
     Args:
         storage: storage of the main branch. Other branches are not cleaned up automatically.
         before: version before the new version.
-        version: number of the new version.
+        made: the new version.
     """
-    if f"{_PREFIX}interval" not in before.message.config:
+    if SETTINGS[0] not in made.message.config:
         return
     # Imported late: few tables use it.
     from lance_core.maintenance.cleanup import CleanupPolicy, clean_up
@@ -53,12 +89,12 @@ def auto_clean_up(storage: Storage, before: Manifest, version: int) -> None:
 
     settings = {
         key.removeprefix(_PREFIX): value
-        for key, value in before.message.config.items()
+        for key, value in made.message.config.items()
         if key.startswith(_PREFIX)
     }
     try:
         interval = _number(settings, "interval")
-        if before.branch is not None or (interval and version % interval):
+        if made.branch is not None or (interval and made.version % interval):
             return
         age = settings.get("older_than")
         policy = CleanupPolicy(
@@ -71,7 +107,7 @@ def auto_clean_up(storage: Storage, before: Manifest, version: int) -> None:
         if policy.older_than is not None or policy.retain_versions is not None:
             clean_up(Snapshot(storage, before), storage, policy)
     except LanceError as error:
-        _log.warning("version %d is made, but cleaning up after it failed: %s", version, error)
+        _log.warning("version %d is made, but cleaning up after it failed: %s", made.version, error)
 
 
 def parse_duration(text: str) -> timedelta:

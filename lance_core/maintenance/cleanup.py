@@ -36,7 +36,13 @@ from lance_core.storage import Storage, StoredFile
 from lance_core.table.manifest import Manifest
 from lance_core.table.refs import MAIN, branch_storage, list_branches, list_tags
 from lance_core.table.snapshot import Snapshot, read_manifest
-from lance_core.table.versions import HINT, detached_versions, list_versions
+from lance_core.table.versions import (
+    HINT,
+    detached_versions,
+    first_scheme_versions,
+    list_versions,
+    version_path,
+)
 
 UNVERIFIED_AGE = timedelta(days=7)
 """Age below which a file stays if no version ever referred to it."""
@@ -241,6 +247,7 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
 def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspection:
     storage = snapshot.storage
     versions = list_versions(storage)
+    plain = set(first_scheme_versions(storage))
     protected = _named_versions(snapshot, root)
     oldest_retained = 0
     if policy.retain_versions is not None:
@@ -264,7 +271,9 @@ def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspe
         goes &= version not in protected
         (inspection.verified if goes else inspection.referenced).add(manifest)
         if goes:
-            inspection.old.append(_Old(version, manifest.name, manifest.size))
+            # A version has two manifests if `rename_manifests` was interrupted.
+            paths = {manifest.name} | ({version_path(version, False)} if version in plain else set())
+            inspection.old += [_Old(version, path, manifest.size) for path in sorted(paths)]
     if refused and policy.error_if_tagged_old_versions:
         raise RefConflictError(
             "versions to clean up have tags; delete the tags, or keep these versions with "
@@ -316,20 +325,22 @@ def _remove_manifests(
         # The hint may name a removed version, from which the reference would try later versions one by one.
         storage.delete_file(HINT)
     for together in _groups(inspection.old):
-        content: dict[int, tuple[str, bytes]] = {}
+        content: dict[str, bytes] = {}
         for old in together:
             with suppress(FileMissingError):
-                content[old.version] = (old.path, storage.read_file(old.path))
+                content[old.path] = storage.read_file(old.path)
         named = _named_versions(snapshot, root)
-        removed = {version: name for version, (name, _) in content.items() if version not in named}
-        for name in removed.values():
+        removed = [old for old in together if old.path in content and old.version not in named]
+        gone = {old.path for old in removed}
+        for old in removed:
             pace.wait()
-            storage.delete_file(name)
-        named_meanwhile = _named_versions(snapshot, root).keys() & removed.keys()
-        for version in named_meanwhile:
-            storage.put(*content[version])
+            storage.delete_file(old.path)
+        named_meanwhile = _named_versions(snapshot, root)
+        for old in removed:
+            if old.version in named_meanwhile:
+                storage.put(old.path, content[old.path])
         for old in together:
-            if old.version in removed and old.version not in named_meanwhile:
+            if old.path in gone and old.version not in named_meanwhile:
                 yield CleanupCandidateFile(old.path, "manifest", False, old.size)
             else:
                 inspection.seen.discard(old.version)  # the version stays, and so do its files

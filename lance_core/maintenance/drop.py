@@ -6,7 +6,7 @@ repeated:
     1. names of tags and branches    the table is complete, some of its names are missing
     2. versions of branches
     3. versions of the table, the newest one last: until then the table is complete at that version
-    4. everything else               nobody can open the table any more
+    4. everything else, the directory itself last; nobody can open the table any more
 
 If the drop is interrupted before the third step is done, the table can still be opened, and dropped again. If
 it is interrupted later, unused files remain. Their names are unique, so a new table at the same place does
@@ -55,6 +55,7 @@ def remove_leftovers(root: Storage) -> None:
     for _ in range(_MOST_ROUNDS):
         entries = _entries(root, "")
         if not entries:
+            root.delete_root()
             return
         _remove_versions(root)  # a commit may have landed meanwhile
         for entry in entries:

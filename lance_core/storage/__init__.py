@@ -4,6 +4,7 @@ local, local_write, local_state, descriptor: files of this machine. memory: a fi
 object_store, object_write, object_options, object_errors, aws_profile: S3, GCS and Azure.
 fsspec_storage: other file systems. remote: reads of both of these.
 coalesce: merges byte ranges. paths: the rule for paths inside a storage. scoped_options: options of one base.
+commit_lock: locks of the caller around commits.
 """
 
 import re
@@ -11,12 +12,14 @@ from collections.abc import Mapping
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
+from lance_core.storage.commit_lock import CommitLock, check_lock, held
 from lance_core.storage.local import LocalStorage
 
 __all__ = [
     "OBJECT_STORES",
     "S3_WITH_DYNAMODB",
     "Bytes",
+    "CommitLock",
     "Entry",
     "LocalStorage",
     "ObjectStorage",
@@ -24,6 +27,8 @@ __all__ = [
     "Storage",
     "StoredFile",
     "WritableFile",
+    "check_lock",
+    "held",
     "is_object_store",
     "scheme_of",
     "storage_for",

@@ -12,6 +12,7 @@ from lance_core import kernels
 from lance_core.errors import CorruptFileError
 from lance_core.kernels import Block, PieceReader
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
+from lance_core.storage.commit_lock import CommitLock
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 """Types of data that files accept."""
@@ -198,8 +199,15 @@ class Storage(ABC):
     """Service that decides which writer makes a version of a table, see `table.manifest_store`. None if the
     storage itself decides.
     """
+    commit_lock: CommitLock | None = None
+    """Lock of the caller that is held while the manifest of a version is put."""
     is_remote: bool = False
     """Whether a read is a network round trip, so that many reads should run at once."""
+
+    @property
+    def needs_exclusive_puts(self) -> bool:
+        """Whether the storage itself decides which writer makes a version: no store and no lock does."""
+        return self.manifest_store is None and self.commit_lock is None
 
     @abstractmethod
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:
@@ -315,11 +323,28 @@ class Storage(ABC):
     def delete_directory(self, path: str) -> None:
         """Remove a directory with everything below it. Does nothing if there is no such directory."""
 
+    def delete_root(self) -> None:
+        """Remove the directory of the storage itself, if the storage has directories and it is empty."""
+        return
+
     @abstractmethod
     def sync_directory(self, path: str) -> None:
         """Make the names in a directory durable ("" is the root). Does nothing in storages whose names are
         always durable.
         """
+
+    def locked_by(self, lock: CommitLock | None) -> Self:
+        """Return this storage with a lock for commits; with None, this storage as it is."""
+        if lock is None or lock is self.commit_lock:
+            return self
+        locked = object.__new__(type(self))
+        locked.__dict__ |= self.__dict__
+        locked.commit_lock = lock
+        return locked
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state to pickle, without the lock: few locks work in another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "commit_lock"}
 
     def read_file(self, path: str) -> bytes:
         """Return the bytes of a small file. Errors are those of `open_file` and `ReadableFile.read`."""

@@ -110,10 +110,10 @@ class FsspecStorage(Storage):
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         if self._scheme != "memory":
-            if self.manifest_store is None:
+            if self.needs_exclusive_puts:
                 raise UnsupportedFeatureError(
                     f"storage scheme {self._scheme} cannot create files exclusively; versions need the"
-                    " storage option manifest_store"
+                    " storage option manifest_store, or a commit lock"
                 )
             # Without an exclusive put, a check is enough here: names of files are used once.
             if self.exists(path):

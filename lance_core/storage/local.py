@@ -159,6 +159,10 @@ class LocalStorage(Storage):
         except OSError as error:
             raise storage_error(error, path) from None
 
+    def delete_root(self) -> None:
+        with suppress(OSError):  # not empty, a link, or gone
+            os.rmdir(self._root)
+
     def sync_directory(self, path: str) -> None:
         directory = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -152,12 +152,12 @@ class ObjectStorage(Storage):
         return below
 
     def create_file(self, path: str, *, sync: bool = True, replace: bool = False) -> WritableFile:
-        exclusive = self.manifest_store is None
+        exclusive = self.needs_exclusive_puts
         key = self._key(contained_path(path))
         return NewObject(path, key, self._clients, exclusive=exclusive, replace=replace)
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        exclusive = self.manifest_store is None
+        exclusive = self.needs_exclusive_puts
         put_if_absent(self._clients, self._key(contained_path(path)), data, path, exclusive=exclusive)
 
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:

@@ -158,7 +158,9 @@ def branch_storage(root: Storage, branch: str | None) -> Storage:
     Raises:
         InvalidInputError: the name is not a valid branch name.
     """
-    return root if branch in (None, MAIN) else root.below(f"{TREE}/{check_branch_name(branch)}")
+    if branch in (None, MAIN):
+        return root
+    return root.below(f"{TREE}/{check_branch_name(str(branch))}").locked_by(root.commit_lock)
 
 
 def _is_path_component(name: str) -> bool:

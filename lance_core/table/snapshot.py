@@ -94,9 +94,10 @@ def open_kept(storage: Storage, version: int | None = None, open_base: BaseOpene
     """Open a version like `open_snapshot`, but reuse a local manifest that was read before.
 
     Remote manifests are not cached: asking whether a manifest changed takes as long as reading it. Kept
-    snapshots have base paths opened without storage options, so another `open_base` opens a new snapshot.
+    snapshots have base paths opened without storage options, and no commit lock, so another `open_base` or a
+    lock opens a new snapshot.
     """
-    if storage.is_remote or open_base is not _DEFAULT_OPENER:
+    if storage.is_remote or storage.commit_lock is not None or open_base is not _DEFAULT_OPENER:
         return open_snapshot(storage, version, open_base)
     return kept_snapshots.open(storage, latest_version(storage) if version is None else version)
 

@@ -28,7 +28,8 @@ from lance_core.table.manifest import Manifest
 
 DIRECTORY = "_transactions"
 
-_MESSAGE_PROPERTY = "__lance_commit_message"
+COMMIT_MESSAGE = "__lance_commit_message"
+"""Key of the transaction property with the commit message."""
 
 
 def new_transaction(
@@ -51,7 +52,7 @@ def new_transaction(
     """
     noted = dict(properties or {})
     if message is not None:
-        noted[_MESSAGE_PROPERTY] = message
+        noted[COMMIT_MESSAGE] = message
     number = transaction_uuid(uuid) if uuid is not None else str(uuid4())
     return Transaction(read_version=read_version, uuid=number, transaction_properties=noted)
 

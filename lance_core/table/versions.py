@@ -24,7 +24,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.forks import begin_anew_after_fork
-from lance_core.storage import Storage
+from lance_core.storage import Storage, held
 from lance_core.table.manifest_store import (
     latest_in_store,
     manifest_store_of,
@@ -46,7 +46,8 @@ stale.
 
 _SUFFIX = ".manifest"
 _MAX_VERSION = (1 << 64) - 1
-_DETACHED = 1 << 63
+DETACHED = 1 << 63
+"""Bit that the numbers of detached versions have."""
 _DIGITS = 20
 """Number of digits in a name of the inverted scheme."""
 _DETACHED_NAME = re.compile(r"d([0-9]+)\.manifest")
@@ -172,7 +173,7 @@ def list_manifests(storage: Storage) -> Listing | None:
 
 def version_path(version: int, is_inverted: bool) -> str:
     """Return the path of the manifest of a version; `is_inverted` chooses the naming scheme."""
-    number = f"{_MAX_VERSION - version:0{_DIGITS}}" if is_inverted else f"{version}"
+    number = _inverted(version) if is_inverted else f"{version}"
     return f"{VERSIONS}/{number}{_SUFFIX}"
 
 
@@ -194,8 +195,42 @@ def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool
     Raises:
         AlreadyExistsError: another writer made this version.
         PutUnknownError: the storage did not answer, so the version may or may not exist.
+        CommitUnknownError: the version was made, but the storage's lock failed when it was released.
         StorageError: the version was not made.
     """
+    if storage.commit_lock is None:
+        return _publish(storage, version, data, inverted, sync)
+    with held(storage.commit_lock, version):
+        return _publish(storage, version, data, inverted, sync)
+
+
+def publish_detached(storage: Storage, version: int, data: bytes, sync: bool = True) -> str:
+    """Put the manifest of a detached version, like `publish_manifest`; return its path.
+
+    Raises:
+        AlreadyExistsError: another detached version has this number.
+        PutUnknownError: the storage did not answer, so the version may or may not exist.
+        StorageError: the version was not made.
+    """
+    path = _detached_path(version)
+    if storage.commit_lock is None:
+        storage.put_if_absent(path, data, sync=sync)
+        return path
+    with held(storage.commit_lock, version):
+        storage.put_if_absent(path, data, sync=sync)
+    return path
+
+
+def is_detached(version: int) -> bool:
+    """Return whether a version is detached, by its number."""
+    return version >= DETACHED
+
+
+def _detached_path(version: int) -> str:
+    return f"{VERSIONS}/d{version}{_SUFFIX}"
+
+
+def _publish(storage: Storage, version: int, data: bytes, inverted: bool, sync: bool) -> str:
     path = version_path(version, inverted)
     store = manifest_store_of(storage)
     if store is not None:
@@ -268,22 +303,22 @@ def manifest_path(storage: Storage, version: int) -> str:
 
     Raises:
         VersionNotFoundError: the table has no such version.
-        CorruptFileError: the version has two manifests, one by each scheme.
+        CorruptFileError: the version has two manifests, one by each scheme, and they differ.
     """
     if not 0 <= version <= _MAX_VERSION:
         raise VersionNotFoundError(f"no version {version}")
     store = manifest_store_of(storage)
     if store is not None and (path := path_in_store(store, storage, version)):
         return path
-    if version >= _DETACHED:
-        candidates = [f"{VERSIONS}/d{version}{_SUFFIX}"]
+    if is_detached(version):
+        candidates = [_detached_path(version)]
     else:
         candidates = [version_path(version, is_inverted) for is_inverted in (True, False)]
     found = [path for path in candidates if storage.exists(path)]
     if not found:
         _manifest_names(storage)  # raises if the table is missing, not only the version
         raise VersionNotFoundError(f"no version {version}")
-    if len(found) > 1:
+    if len(found) > 1 and storage.read_file(found[0]) != storage.read_file(found[1]):
         raise CorruptFileError("version has two manifests", file=found[0], expected="one", found=found[1])
     return found[0]
 
@@ -292,7 +327,7 @@ def manifest_identity(storage: Storage, version: int) -> str:
     """Return a text that changes if the manifest of a version is replaced; errors are those of
     `manifest_path`.
     """
-    if 0 <= version < _DETACHED:
+    if 0 <= version < DETACHED:
         path = version_path(version, True)
         if (identity := storage.identify(path)) is not None:
             return identity
@@ -323,15 +358,42 @@ def _decoded(numbers: list[str], inverted: bool) -> list[int]:
     return [_MAX_VERSION - int(number) if inverted else int(number) for number in numbers]
 
 
+def first_scheme_versions(storage: Storage) -> list[int]:
+    """Return the versions whose manifests have names of the first scheme, in no particular order.
+
+    Errors are those of `latest_manifest`.
+    """
+    _manifest_names(storage)
+    numbers = _NUMBER.findall("/".join(["", *storage.list_names(VERSIONS), ""]))
+    return [int(number) for number in numbers if len(number) != _DIGITS]
+
+
 def _numbers(names: list[str]) -> tuple[list[str], bool]:
+    """Return the numbers in the names of manifests, and whether the scheme is inverted.
+
+    If `rename_manifests` was interrupted, the older manifests still have names of the first scheme. Their
+    numbers are returned as those of the second.
+    """
     # One search over all names is fast: a table may have thousands of manifests, and every open gets here.
     numbers = _NUMBER.findall("/".join(["", *names, ""]))
     lengths = set(map(len, numbers))
     if _DIGITS in lengths and len(lengths) > 1:
+        return _of_both_schemes(numbers), True
+    return numbers, _DIGITS in lengths
+
+
+def _of_both_schemes(numbers: list[str]) -> list[str]:
+    inverted = {number for number in numbers if len(number) == _DIGITS}
+    plain = {_inverted(int(number)) for number in numbers if len(number) != _DIGITS}
+    if min(plain) < max(inverted):
         raise CorruptFileError(
             "manifests are named by two schemes",
             file=VERSIONS,
-            expected="one scheme",
+            expected="one scheme, or older versions by the first and newer ones by the second",
             found=[min(numbers, key=len), max(numbers, key=len)],
         )
-    return numbers, _DIGITS in lengths
+    return sorted(inverted | plain)
+
+
+def _inverted(version: int) -> str:
+    return f"{_MAX_VERSION - version:0{_DIGITS}}"

@@ -101,6 +101,9 @@ class FaultStorage(Storage):
             raise StorageError("injected into a lookup")
         return self._real.exists(path)
 
+    def delete_root(self) -> None:
+        self.change("delete_root", self._real.delete_root)
+
     def below(self, path: str) -> Storage:
         below = copy(self)  # counts on
         below._real = self._real.below(path)

@@ -141,8 +141,6 @@ def test_arguments_of_opening_are_those_of_the_reference(tmp_path):
     sizes = {name: 1 << 20 for name in names if name.endswith(("_size", "_bytes"))}
     opened = lance_core.dataset(path, 1, **sizes, session=lance_core.Session(), read_params={})
     assert opened.count_rows() == 3
-    with pytest.raises(lance_core.UnsupportedFeatureError, match="commit_lock"):
-        lance_core.dataset(path, commit_lock={"batch_size": 1})
 
 
 def test_a_fragment_is_validated_alone(tmp_path):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.api.dataset import LANCE_COMMIT_MESSAGE_KEY
 from lance_core.errors import UnsupportedFeatureError, VersionNotFoundError
 from lance_core.table.transaction import read_transaction
 
@@ -84,6 +85,17 @@ def test_the_newest_come_first(path: str) -> None:
     assert [each and each.uuid for each in older.get_transactions(2)] == [each.uuid for each in theirs]
     with pytest.raises(VersionNotFoundError):
         dataset.read_transaction(99)
+
+
+def test_counts_of_a_change_are_no_property_for_callers(tmp_path: Path) -> None:
+    dataset = lance_core.write_dataset(
+        pa.table({"x": [1]}), tmp_path / "t", commit_message="why", transaction_properties={"job": "7"}
+    )
+    dataset.truncate_table()
+    assert dataset.schema == pa.schema({"x": pa.int64()})
+    assert (dataset.count_rows(), dataset.get_fragments()) == (0, [])
+    found = [each.transaction_properties for each in dataset.get_transactions() if each is not None]
+    assert found == [{}, {"job": "7", LANCE_COMMIT_MESSAGE_KEY: "why"}]
 
 
 def test_ours_are_read_by_the_reference(tmp_path: Path) -> None:

@@ -82,3 +82,37 @@ def test_durations() -> None:
     for text in ("1", "h", "1.5h", "-1h"):
         with pytest.raises(InvalidInputError):
             parse_duration(text)
+
+
+def test_the_cleanup_is_enabled_and_disabled_as_with_the_reference(tmp_path: Path) -> None:
+    """The settings of the new version count: the commit that enables the cleanup is the first to clean up."""
+    found = {}
+    for library in (lance_core, lance):
+        path = tmp_path / library.__name__
+        dataset: Any = library.write_dataset(TABLE, str(path))
+        dataset.insert(TABLE)
+        seen = found[library.__name__] = []
+        dataset.optimize.enable_auto_cleanup({"interval": 1, "older_than_seconds": 0})
+        seen += [dataset.config(), versions(library, path)]
+        dataset.insert(TABLE)
+        dataset.insert(TABLE)
+        seen.append(versions(library, path))
+        dataset.optimize.disable_auto_cleanup()
+        seen += [dataset.config(), versions(library, path)]
+        dataset.insert(TABLE)
+        seen.append(versions(library, path))
+    assert found["lance_core"] == found["lance"]
+    assert found["lance"][-1] == [4, 5, 6, 7]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"interval": 1}, {"interval": -1, "older_than_seconds": 0}, {"interval": 1, "older_than": 2}, {}],
+)
+def test_settings_that_could_not_work_are_refused(options: Any, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="auto_cleanup_options"):
+        lance_core.write_dataset(TABLE, tmp_path / "t", auto_cleanup_options=options)
+    dataset = lance_core.write_dataset(TABLE, tmp_path / "t")
+    with pytest.raises(InvalidInputError, match="auto_cleanup_options"):
+        dataset.optimize.enable_auto_cleanup(options)
+    assert dataset.latest_version == 1

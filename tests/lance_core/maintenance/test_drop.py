@@ -65,9 +65,9 @@ def test_a_removal_that_fails_leaves_the_newest_version_or_nothing(make: Callabl
             outcomes.add("whole")
             assert rows.num_rows == 18
             drop_table(LocalStorage(str(path)))
-            assert list(path.iterdir()) == []
+            assert not path.exists()
     assert outcomes == {"gone", "whole"}
-    assert list(path.iterdir()) == []
+    assert not path.exists()
 
 
 def test_a_commit_that_lands_meanwhile_is_removed(make: Callable[[str], Path]) -> None:
@@ -78,7 +78,7 @@ def test_a_commit_that_lands_meanwhile_is_removed(make: Callable[[str], Path]) -
 
     storage = FaultStorage(path, 0, before(commit), only="delete data/")
     drop_table(storage)
-    assert list(path.iterdir()) == []
+    assert not path.exists()
     with pytest.raises(DatasetNotFoundError):
         drop_table(storage_for(str(path)))
 
@@ -90,4 +90,4 @@ def test_a_table_with_damaged_manifests_is_removed(make: Callable[[str], Path]) 
     (path / "_versions" / "1.manifest").write_bytes(b"by another scheme")
     withdraw_table(LocalStorage(str(path)))
     remove_leftovers(LocalStorage(str(path)))
-    assert list(path.iterdir()) == []
+    assert not path.exists()
