@@ -306,8 +306,6 @@ class LocalTarget(Target):
         if os.path.islink(self._path.rstrip("/")):
             raise UnsupportedFeatureError(f"dropping {self._path}, which is a link")
         drop_table(storage_for(self._path))
-        if scheme_of(self._path) == "file":
-            os.rmdir(self._path)  # stores have no empty directories
 
     def damage(self) -> list[str]:
         try:

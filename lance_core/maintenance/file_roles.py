@@ -19,8 +19,8 @@ _DELETION = re.compile(r"_deletions/([^/]+\.(?:arrow|bin))")
 _INDEX = re.compile(r"_indices/([^/]+)/.+")
 _TRANSACTION = re.compile(r"_transactions/([^/]+\.txn)")
 _TEMPORARY = re.compile(
-    r"_versions/(?:\.tmp[^/]*|[^/]+\.manifest-[^/]+)|(?:data|_deletions|_transactions|_versions)/[^/]+#\d+"
-    r"|data/[^/]+/[^/]+\.blob#\d+"
+    r"_versions/\.tmp[^/]*|(?:_deletions|_transactions|_versions)/[^/]+\.(?:arrow|bin|txn|manifest)-[^/]+"
+    r"|(?:data|_deletions|_transactions|_versions)/[^/]+#\d+|data/[^/]+/[^/]+\.blob#\d+"
 )
 """Staged manifests, and files that are written under a temporary name."""
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import IO, Any
+from uuid import uuid4
 
 import fsspec
 import pyarrow as pa
@@ -115,10 +116,11 @@ class FsspecStorage(Storage):
                     f"storage scheme {self._scheme} cannot create files exclusively; versions need the"
                     " storage option manifest_store, or a commit lock"
                 )
-            # Without an exclusive put, a check is enough here: names of files are used once.
+            # Without an exclusive put, a check is enough here: a lock or a manifest store decides who makes a
+            # version, and names of other files are used once.
             if self.exists(path):
                 raise AlreadyExistsError("file exists", file=path)
-            self.send(path, io.BytesIO(data))
+            self._send_complete(path, data)
             return
         with _memory_lock:
             if self.exists(path):
@@ -151,6 +153,20 @@ class FsspecStorage(Storage):
 
         source.seek(0)
         self._call(copy, path)
+
+    def _send_complete(self, path: str, data: Bytes) -> None:
+        """Store a whole file under a temporary name, and rename it.
+
+        Readers do not hold the lock of a writer, and many file systems show a file while it is being written.
+        """
+        temporary = f"{path}-{uuid4().hex}"
+        self.send(temporary, io.BytesIO(data))
+        try:
+            self._call(lambda where: self._files.mv(where, self._absolute(path)), temporary)
+        except StorageError:
+            with contextlib.suppress(StorageError):
+                self.delete_file(temporary)
+            raise
 
     def _absolute(self, path: str) -> str:
         return f"{self._root}/{contained_path(path)}" if path else self._root

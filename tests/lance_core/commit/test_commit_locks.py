@@ -13,6 +13,7 @@ from types import TracebackType
 import lance
 import pyarrow as pa
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 
 import lance_core
 from lance_core.errors import CommitConflictError, CommitUnknownError, StorageError, UnsupportedFeatureError
@@ -200,3 +201,32 @@ def test_a_lock_makes_a_storage_without_an_exclusive_put_writable(tmp_path: Path
             )
         )
     assert (lance.dataset(f"{tmp_path}/t").version, lance.dataset(f"{tmp_path}/t").count_rows()) == (9, 27)
+
+
+def test_a_version_appears_whole_in_a_storage_that_shows_unfinished_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers do not take the lock. A rename that fails leaves no version and no file."""
+    uri = f"local://{tmp_path}/t"
+    versions = tmp_path / "t" / "_versions"
+    mutex = Lock()
+    rename = LocalFileSystem.mv
+    seen: list[int] = []
+
+    def observed(files: LocalFileSystem, source: str, target: str, **arguments: object) -> None:
+        if target.endswith(".manifest"):
+            seen.append(lance_core.dataset(uri).version if list(versions.glob("*.manifest")) else 0)
+        rename(files, source, target, **arguments)
+
+    def failed(files: LocalFileSystem, source: str, target: str, **arguments: object) -> None:
+        raise OSError("no rename")
+
+    monkeypatch.setattr(LocalFileSystem, "mv", observed)
+    lance_core.write_dataset(TABLE, uri, commit_lock=lambda version: mutex)
+    lance_core.write_dataset(TABLE, uri, mode="append", commit_lock=lambda version: mutex)
+    assert seen == [0, 1]
+    before = files(tmp_path)
+    monkeypatch.setattr(LocalFileSystem, "mv", failed)
+    with pytest.raises(StorageError):
+        lance_core.write_dataset(TABLE, uri, mode="append", commit_lock=lambda version: mutex)
+    assert files(tmp_path) == before
