@@ -32,6 +32,8 @@ _connected: int | None = None
 """Process that connected to a server. This process may be a fork of it."""
 
 TRAILER = "x-lance-error"
+REQUEST_ID = "x-request-id"
+"""Header of an answer with the id of the call. A caller may choose it with `headers` of the connection."""
 REUSE = "arrow-flight-reuse-connection"
 """Scheme of the location that stands for the server that was asked."""
 
@@ -85,13 +87,14 @@ class Access:
 
 
 class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
-    """Middleware of one call: sends our headers, and keeps the error report in the trailers."""
+    """Middleware of one call: sends our headers, and keeps the request id and the error report."""
 
     def __init__(self, headers: Mapping[str, str], credentials: Credentials) -> None:
         self._credentials = credentials
         self._sent = credentials.header()
         self._headers = headers if self._sent is None else {**headers, HEADER: self._sent}
         self.report: str | None = None
+        self.request_id: str | None = None
 
     def sending_headers(self) -> Mapping[str, str]:
         return self._headers
@@ -99,12 +102,15 @@ class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
     def received_headers(self, headers: Mapping[str, Sequence[str]]) -> None:
         if values := headers.get(TRAILER):
             self.report = values[-1]
+        if values := headers.get(REQUEST_ID):
+            self.request_id = values[-1]
         if values := headers.get(HEADER):
             self._credentials.learn(values[-1], self._sent)
 
     def error_of(self, error: Exception, uri: str) -> LanceError:
         """Return our error for an error of pyarrow. It is retryable if other credentials can be sent."""
         found = from_flight(error, self.report, server=uri)
+        found.request_id = self.request_id
         if isinstance(found, NotAuthenticatedError):
             found.retryable = self._credentials.renew(self._sent)
         return found

@@ -34,7 +34,8 @@
 
 In brackets are the built-in errors that an error also is: those of the same error of `lance_core`.
 An error has its `code` in the error list of the Lance namespace specification, `retryable` (whether the same
-call may succeed later), and the `error_id` under which the server's log has the details.
+call may succeed later), the `error_id` under which the server's log has the details, and the `request_id` of
+all lines about the call there.
 """
 
 import json
@@ -71,12 +72,19 @@ class LanceError(Exception):
     """Base class of every error that this package raises on purpose."""
 
     def __init__(
-        self, message: str, *, code: int = 18, retryable: bool = False, error_id: str | None = None
+        self,
+        message: str,
+        *,
+        code: int = 18,
+        retryable: bool = False,
+        error_id: str | None = None,
+        request_id: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.error_id = error_id
+        self.request_id = request_id
 
 
 class InvalidInputError(LanceError, ValueError, OSError):

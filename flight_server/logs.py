@@ -1,6 +1,6 @@
-"""Log of the server process: one line per event on stderr, in the form `time level event name=value ...`.
+"""Log of the server process: one line per event on stderr, as text or as JSON.
 
-Stdout is left to the ready line. docs/operations.md lists the events.
+Stdout is left to the ready lines. docs/operations.md lists the events.
 """
 
 import json
@@ -9,6 +9,7 @@ import re
 import sys
 import traceback
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from types import TracebackType
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -20,34 +21,63 @@ _PACKAGES = ("flight_server", "lance_core")
 _PUBLIC_PARAMETERS = ("ddbTableName",)
 """Parameters of root URLs that are no secrets."""
 
+_FACTS = "facts"
+"""Attribute of the records of events."""
+
 _PLAIN = re.compile(r"[^\s\"=]+")
 _log = logging.getLogger("flight_server")
 
 
-class LogFormatter(logging.Formatter):
-    """Formatter that escapes control characters, so that no name or message can begin a line of the log."""
+class TextFormatter(logging.Formatter):
+    """Formatter of lines `time level event name=value ...`.
+
+    Control characters are escaped, so that no name or message can begin a line of the log.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name of the base class
         line = super().formatMessage(record)
+        line = " ".join([line, *(f"{name}={_text(value)}" for name, value in _facts_of(record).items())])
         return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
     def formatException(  # noqa: N802 - the name of the base class
         self,
         ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None],
     ) -> str:
-        return "".join(traceback.format_exception(*ei, limit=_STACK_FRAMES)).rstrip()
+        return _stack(ei[1])
 
 
-def configure_logging(level: str) -> None:
-    """Send the records of `level` and above to stderr.
+class JsonFormatter(logging.Formatter):
+    """Formatter of lines that are one JSON object each: `time` in UTC, `level`, `event`, and the facts.
+
+    Lines of other libraries have `logger` and `message` instead of an event. A stack is in `stack`.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line: dict[str, object] = {"time": time.replace("+00:00", "Z"), "level": record.levelname}
+        if hasattr(record, _FACTS):
+            line |= {"event": record.msg, **_facts_of(record)}
+        else:
+            line |= {"logger": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["stack"] = _stack(record.exc_info[1])
+        return json.dumps(line, default=str)
+
+
+FORMATTERS: Mapping[str, type[logging.Formatter]] = {"text": TextFormatter, "json": JsonFormatter}
+"""Formatters by the value of the setting `log_format`."""
+
+
+def configure_logging(level: str, line_format: str = "text") -> None:
+    """Send the records of `level` and above to stderr, in one of the forms of `FORMATTERS`.
 
     Other libraries get no level below WARNING: at DEBUG some log request headers, which hold credentials.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(LogFormatter())
+    handler.setFormatter(FORMATTERS[line_format]())
     number = logging.getLevelNamesMapping()[level]
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
     for package in _PACKAGES:
@@ -64,8 +94,17 @@ def log_event(
 ) -> None:
     """Write one line: the event, then the facts in their order. A fact that is None is left out."""
     if _log.isEnabledFor(level):
-        told = [f"{name}={_text(value)}" for name, value in facts.items() if value is not None]
-        _log.log(level, "%s", " ".join([event, *told]), exc_info=stack_of)
+        told = {name: value for name, value in facts.items() if value is not None}
+        _log.log(level, event, exc_info=stack_of, extra={_FACTS: told})
+
+
+def _facts_of(record: logging.LogRecord) -> Mapping[str, object]:
+    """Return the facts of an event; records of other libraries have none."""
+    return getattr(record, _FACTS, {})
+
+
+def _stack(error: BaseException | None) -> str:
+    return "".join(traceback.format_exception(error, limit=_STACK_FRAMES)).rstrip()
 
 
 def _text(value: object) -> str:

@@ -38,7 +38,7 @@ def run_server(settings: Settings) -> None:
     # No stack may reach a client, and the binding attaches one to NOT_FOUND, INVALID_ARGUMENT and
     # UNIMPLEMENTED.
     sys.tracebacklimit = 0
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     for warning in Settings.unknown_variables():
         log_event(logging.WARNING, "unknown_variable", {"message": warning})
     service = Service(settings)

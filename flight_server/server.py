@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 from pyarrow import flight
 
-from flight_server.handlers.credentials import MIDDLEWARE, Credentials, Handshakes
+from flight_server.handlers.call_headers import MIDDLEWARE, ReadHeaders
+from flight_server.handlers.credentials import Credentials, Handshakes
 from flight_server.handlers.do_action import do_action, list_actions
 from flight_server.handlers.do_exchange import do_exchange
 from flight_server.handlers.do_get import do_get
@@ -48,11 +49,13 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         self._scheme = "grpc" if certificates is None else "grpc+tls"
         _check_address(settings.host.strip("[]"), port)
         arguments = _tls(certificates)
+        credentials = None
         if service.authenticator is not None:
             handshakes = Handshakes(service.authenticator)
-            arguments["middleware"] = {MIDDLEWARE: Credentials(service.authenticator, handshakes)}
+            credentials = Credentials(service.authenticator, handshakes)
             if service.authenticator.takes_passwords:
                 arguments["auth_handler"] = handshakes
+        arguments["middleware"] = {MIDDLEWARE: ReadHeaders(credentials)}
         super().__init__(f"{self._scheme}://{self._host}:{port}", **arguments)
 
     @property

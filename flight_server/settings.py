@@ -19,6 +19,7 @@ from flight_server.configuration.values import (
     parse_key,
     parse_leeway,
     parse_locations,
+    parse_log_format,
     parse_log_level,
     parse_port,
     parse_seconds,
@@ -145,6 +146,8 @@ class Settings:
     drain_grace: float = _setting(30.0, parse_seconds)
     """Seconds that running streams get to end after a stop signal."""
     log_level: str = _setting("INFO", parse_log_level)
+    log_format: str = _setting("text", parse_log_format)
+    """Form of the lines of the log: text or json."""
 
     @classmethod
     def resolve(

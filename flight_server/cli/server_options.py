@@ -84,6 +84,7 @@ _OPTIONS: Mapping[str, Any] = {
     ),
     "drain_grace": _text("Seconds for running streams after a stop signal."),
     "log_level": _text("debug, info, warning or error."),
+    "log_format": _text("Form of the lines of the log: text or json."),
 }
 
 

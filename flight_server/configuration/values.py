@@ -93,6 +93,13 @@ def parse_log_level(text: str) -> str:
     return level
 
 
+def parse_log_format(text: str) -> str:
+    """Return the form of the lines of the log."""
+    if text not in ("text", "json"):
+        raise InvalidInputError(f"not a format of the log: {text!r} (text or json)")
+    return text
+
+
 def parse_locations(text: str) -> tuple[str, ...]:
     """Return Flight locations, which have commas between them."""
     locations = tuple(part.strip() for part in text.split(",") if part.strip())

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from pyarrow import flight
 
 from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error
-from flight_server.handlers.credentials import identity_of
+from flight_server.handlers.call_headers import CallHeaders
 from flight_server.logs import is_logged, log_event
 from flight_server.requests.json_fields import parse_object
 from flight_server.requests.names import DatasetReference, shown
@@ -38,6 +38,7 @@ class Call:
         "_blocks",
         "_context",
         "_facts",
+        "_headers",
         "_identity",
         "_is_logged",
         "_name",
@@ -49,6 +50,7 @@ class Call:
         self._began = time.perf_counter()
         self._blocks = 0
         self._context = context
+        self._headers = CallHeaders.of(context)
         self._identity: Identity | None = None
         self._facts: list[Callable[[], Facts]] = []
         self._is_logged = False
@@ -66,7 +68,7 @@ class Call:
     def identity(self) -> Identity:
         """Identity of the caller. Raises NotAuthenticatedError if a certificate names nobody."""
         if self._identity is None:
-            self._identity = identity_of(self._context)
+            self._identity = self._headers.identify(self._context)
         return self._identity
 
     def is_cancelled(self) -> bool:
@@ -131,7 +133,8 @@ class Call:
         message = {"message": facts["message"]} if "message" in facts else {}
         told |= {name: value for name, value in facts.items() if name != "message"}
         ms = round(1000 * (time.perf_counter() - self._began), 1)
-        log_event(level, event, told | {"ms": ms, "peer": peer} | message, stack_of)
+        ends = {"ms": ms, "peer": peer, "request_id": self._headers.request_id}
+        log_event(level, event, told | ends | message, stack_of)
 
 
 def named(target: DatasetReference | Ticket) -> Facts:

@@ -8,41 +8,22 @@ from typing import Any
 from pyarrow import ArrowException, flight
 
 from flight_server.errors import NotAuthenticatedError, flight_error, report_error
-from flight_server.handlers.thread_state import ThreadState
 from flight_server.logs import log_event
-from flight_server.security.authentication import AUTHORIZATION, Authenticator
-from flight_server.security.identity import ANONYMOUS, Identity
-
-MIDDLEWARE = "credentials"
-"""Name under which a handler finds the middleware of its call."""
+from flight_server.security.authentication import AUTHORIZATION, Authenticator, Caller
+from flight_server.security.identity import Identity
 
 
-class CallerMiddleware(flight.ServerMiddleware):  # type: ignore[misc]
-    """Middleware of one call: the identity that its headers prove."""
-
-    def __init__(self, identity: Identity | None, answer: str | None) -> None:
-        self.identity = identity
-        """None: the certificate of the connection tells who calls."""
-        self._headers = {} if answer is None else {AUTHORIZATION: f"Bearer {answer}"}
-        self._state = ThreadState()
-
-    def sending_headers(self) -> Mapping[str, str]:
-        return self._headers
-
-    def call_completed(self, exception: BaseException | None) -> None:
-        self._state.release()
-
-
-class Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
-    """Check of the headers of every call, before anything else is done with the call (threat T1)."""
+class Credentials:
+    """Check of the credentials in the headers of every call."""
 
     def __init__(self, authenticator: Authenticator, handshakes: "Handshakes") -> None:
         self._authenticator = authenticator
         self._handshakes = handshakes
 
-    def start_call(
-        self, info: flight.CallInfo, headers: Mapping[str, Sequence[str | bytes]]
-    ) -> CallerMiddleware:
+    def check(
+        self, info: flight.CallInfo, headers: Mapping[str, Sequence[str | bytes]], request_id: str
+    ) -> Caller:
+        """Return the caller that the headers of a call name; raise the Flight error that refuses the call."""
         is_handshake = info.method == flight.FlightMethod.HANDSHAKE
         try:
             caller = self._authenticator.identify(headers)
@@ -50,11 +31,23 @@ class Credentials(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             # The older form of the handshake has its password in the stream.
             if is_handshake and AUTHORIZATION not in headers and self._authenticator.takes_passwords:
                 self._handshakes.expect(is_proven=False)
-                return CallerMiddleware(None, None)
-            raise _refusal(info.method.name, error) from None
+                return Caller(None)
+            raise _refusal(info.method.name, error, request_id) from None
         if is_handshake:
             self._handshakes.expect(is_proven=True)
-        return CallerMiddleware(caller.identity, caller.answer)
+        return caller
+
+    @staticmethod
+    def of_certificate(name: bytes) -> Identity:
+        """Return the identity of the name in the certificate of a connection.
+
+        Raises:
+            NotAuthenticatedError: the certificate names nobody.
+        """
+        subject = name.decode("utf-8", "replace")
+        if not subject:
+            raise NotAuthenticatedError("the certificate of the connection has no name")
+        return Identity(subject, how="certificate")
 
 
 class Handshakes(flight.ServerAuthHandler):  # type: ignore[misc]
@@ -91,29 +84,12 @@ class Handshakes(flight.ServerAuthHandler):  # type: ignore[misc]
         return b""
 
 
-def identity_of(context: flight.ServerCallContext) -> Identity:
-    """Return the identity of a caller.
-
-    Raises:
-        NotAuthenticatedError: the certificate of the connection names nobody.
-    """
-    middleware = context.get_middleware(MIDDLEWARE)
-    if middleware is None:
-        return ANONYMOUS
-    if middleware.identity is not None:
-        return middleware.identity  # type: ignore[no-any-return]
-    subject = context.peer_identity().decode("utf-8", "replace")
-    if not subject:
-        raise NotAuthenticatedError("the certificate of the connection has no name")
-    return Identity(subject, how="certificate")
-
-
-def _refusal(method: str, error: NotAuthenticatedError) -> Exception:
+def _refusal(method: str, error: NotAuthenticatedError, request_id: str | None = None) -> Exception:
     """Log a call that ends here, and return the exception to raise."""
     report = report_error(error, None)
     rpc = method.title().replace("_", "")
-    facts = {"rpc": rpc, "error": report.name, "error_id": report.error_id, "message": report.message}
-    log_event(logging.INFO, "refused", facts)
+    facts = {"rpc": rpc, "request_id": request_id, "error": report.name, "error_id": report.error_id}
+    log_event(logging.INFO, "refused", facts | {"message": report.message})
     return flight_error(report, error)
 
 

@@ -138,6 +138,8 @@ def test_each_change_is_one_line(folder: Path, serve: StartServer) -> None:
         assert change.pop("event") == "change"
         assert float(change.pop("ms")) > 0
         assert re.fullmatch(r"ipv[46]:.*:\d+", change.pop("peer"))
+    ids = [change.pop("request_id") for change in changes]
+    assert len(set(ids)) == len(changes)
     pushed, deleted, committed, tagged, cleaned = changes
     assert int(pushed.pop("bytes")) > 0
     assert pushed == {
@@ -221,6 +223,39 @@ def test_a_hostile_body_is_refused_with_a_line_of_bounded_length(body: bytes, se
     assert "refused rpc=DoAction action=describe " in line
     assert outcome.report["error_id"] in line
     assert len(line) < 3000
+
+
+def test_a_log_of_json_has_one_object_per_line(folder: Path, serve: StartServer) -> None:
+    """T46: facts keep their types, and a text of a client cannot end its line."""
+    server = serve(folder, "--log-format", "json")
+    with server.client() as client:
+        put(client, {"dataset": "t", "mode": "append"}, TABLE)
+    hostile = action("delete", json.dumps({"dataset": 'a\nb"\u2028', "predicate": "id = 1"}).encode())
+    outcome = call(server.address, "DoAction", hostile)
+    lines = [json.loads(line) for line in server.log.splitlines()]
+    assert [line["event"] for line in lines] == ["start", "change", "refused"]
+    started, changed, refused = lines
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", started["time"])
+    assert (started["level"], started["max_streams"], started["tls"]) == ("INFO", 256, False)
+    assert (changed["dataset"], changed["rows"], changed["version"]) == ("t", 10, 2)
+    assert (refused["error_id"], refused["message"]) == (
+        outcome.report["error_id"],
+        outcome.report["message"],
+    )
+
+
+def test_json_lines_of_stacks_and_of_other_libraries() -> None:
+    """A stack stays within its line."""
+    script = (
+        "import logging; from flight_server.logs import configure_logging, log_event;"
+        "configure_logging('INFO', 'json'); logging.getLogger('botocore').warning('no %s', 'answer');"
+        "log_event(logging.ERROR, 'failed', {'error': 'ValueError', 'ms': None}, ValueError('bad'))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    theirs, ours = (json.loads(line) for line in done.stderr.splitlines())
+    assert (theirs["logger"], theirs["message"], theirs["level"]) == ("botocore", "no answer", "WARNING")
+    assert ours.pop("time")
+    assert ours == {"level": "ERROR", "event": "failed", "error": "ValueError", "stack": "ValueError: bad"}
 
 
 def test_requests_stand_in_the_log_at_the_level_debug(folder: Path, serve: StartServer) -> None:

@@ -63,6 +63,7 @@ def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.Monk
         ("ticket_lifetime", "-1"),
         ("drain_grace", "soon"),
         ("log_level", "loud"),
+        ("log_format", "xml"),
         ("signing_key", "short"),
     ],
 )

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from pyarrow import flight
 
+from flight_server.handlers.call_headers import MIDDLEWARE, ReadHeaders
 from flight_server.server import FlightServer
 from flight_server.service import Service
 
@@ -111,7 +112,7 @@ class SecureServer(FlightServer):
             self,
             "grpc+tls://127.0.0.1:0",
             tls_certificates=[(pair.certificate, pair.key)],
-            middleware={"guard": _Guard(tenant)},
+            middleware={"guard": _Guard(tenant), MIDDLEWARE: ReadHeaders(None)},
         )
 
     @property
