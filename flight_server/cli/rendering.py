@@ -31,7 +31,7 @@ _RECORD_GAP = 2
 
 
 def plain(text: str) -> Text:
-    """Return `text` for a cell or a line of rich, with nothing in it that rich or a terminal obeys."""
+    """Return `text` for a cell or a line that `rich` prints, with escapes for control characters."""
     return Text(printable(text))
 
 

@@ -149,9 +149,10 @@ class RowChanges(OpenedDataset):
             begin_version, end_version: The versions to compare, instead of `compared_against`.
 
         Raises:
-            InvalidInputError: The arguments name not exactly two versions, or the later one first.
+            InvalidInputError: The arguments do not name exactly two versions, or name the later one first.
             VersionNotFoundError: There is no such version.
-            UnsupportedFeatureError: The versions do not tell; see `lance_core.scan.changes.compare_versions`.
+            UnsupportedFeatureError: The versions lack the data that a comparison needs; see
+                `lance_core.scan.changes.compare_versions`.
         """
         from lance_core.api.delta import DatasetDelta
         from lance_core.scan.changes import compare_versions

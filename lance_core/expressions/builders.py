@@ -391,9 +391,9 @@ def case(branches: Sequence[tuple[Expression, Expression]], otherwise: Expressio
 
 
 def guarded_in(branches: Sequence[tuple[Expression, Expression]], otherwise: Expression) -> Expression | None:
-    """Return the IN node of a CASE as DuckDB writes it; None for any other CASE.
+    """Return the node `c IN (...)` of a CASE that guards it against nulls; None for any other CASE.
 
-    DuckDB writes `CASE WHEN c IS NOT NULL THEN c IN (...) END` for `c IN (...)`.
+    DuckDB writes `CASE WHEN c IS NOT NULL THEN c IN (...) END` for `c IN (...)`. Both have the same result.
     """
     (condition, value), *more = branches or [(otherwise, otherwise)]
     is_guarded = (

@@ -122,7 +122,7 @@ class FileMetadata:
 
     @property
     def num_data_bytes(self) -> int:
-        """Bytes before the metadata of the columns, without global buffers."""
+        """Bytes of pages: what lies before the metadata of the columns, less the global buffers there."""
         return self._columns_lie[0] - self.num_global_buffer_bytes
 
     def column(self, index: int) -> ColumnMetadata:

@@ -44,7 +44,10 @@ def encode_bound(bound: pa.Array) -> bytes | None:
 
 
 def decode_bounds(stored: pa.Array, value_type: pa.DataType) -> pa.Array | None:
-    """Return the bounds as values of type `value_type`; None if the bytes are not such values."""
+    """Decode stored bounds, one per page, to an array of type `value_type`. Nulls stay nulls.
+
+    Returns None if any bound is no value of this type: the caller then has no bounds at all.
+    """
     if stored.null_count == len(stored):
         return pa.nulls(len(stored), value_type)
     if offset_bits(value_type):

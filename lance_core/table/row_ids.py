@@ -24,8 +24,8 @@ def read_row_ids(fragment: Fragment) -> RowIds:
     """Return the row id of every physical row of a fragment, deleted rows included, in physical order.
 
     Raises:
-        CorruptFileError: the sequence contradicts the format or the number of rows.
-        UnsupportedFeatureError: the ids are not in the manifest, see `Fragment.lineage_file`.
+        CorruptFileError: the stored ids contradict the format or the number of rows.
+        UnsupportedFeatureError: the ids are in a file of their own, which `Fragment.lineage_file` names.
     """
     data, name = _inline(fragment)
     return decode_row_ids(data, fragment.physical_rows, name)

@@ -83,7 +83,10 @@ class CsvFile(SourceFile):
             ) from None
 
     def _open(self, text: Mapping[str, pa.DataType]) -> csv.CSVStreamingReader:
-        """Open the file to read these columns as text or bytes. Without any, Arrow infers all types."""
+        """Open the file. `text` gives the type, string or binary, of columns whose type is not inferred.
+
+        If `text` is empty, Arrow infers the types of all columns.
+        """
         options = self._options
         return csv.open_csv(
             open_input(self.path),

@@ -142,7 +142,10 @@ def write_strings(array: pa.Array, sink: Sink) -> Cell:
 
 
 def write_dictionary(values: pa.Array, sink: Sink) -> Cell:
-    """Write the values of a dictionary: strings or binaries, with nulls as empty values, or integers."""
+    """Write the distinct values of a dictionary column to `sink`; return their position and number.
+
+    The values are strings, binaries or integers. A null string or binary is written as an empty one.
+    """
     if offset_bits(values.type):
         return write_strings(values, sink)
     cell = sink.position, len(values)

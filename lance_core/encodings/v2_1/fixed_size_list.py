@@ -36,7 +36,11 @@ class FixedSizeList(Encoding):
 
     @classmethod
     def parse(cls, message: proto.FixedSizeList, parse_inner: ParseInner) -> FixedSizeList:
-        """Make the encoding from its description and the encoding of the items."""
+        """Parse the description of a page; `parse_inner` parses the description of the items.
+
+        Raises:
+            CorruptData: The items cannot be items of lists, or a list has too many of them.
+        """
         values = parse_inner(message.values)
         if not values.is_list_item:
             raise CorruptData(f"fixed-size lists over {values.name!r}")

@@ -86,7 +86,7 @@ def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterat
 
 
 def _rows_of_fragments(snapshot: Snapshot, options: ScanOptions) -> Iterable[tuple[int, int]]:
-    """Return the id and the number of rows of each fragment of the scan."""
+    """Return the id and the number of rows of each fragment of the scan: live rows, or all stored rows."""
     manifest = snapshot.manifest
     if options.fragments is None and not options.include_deleted_rows:
         return zip(manifest.fragment_ids, manifest.fragment_rows, strict=True)

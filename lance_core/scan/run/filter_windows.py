@@ -119,7 +119,7 @@ class FilterWindows(Source[FilterWindow]):
         self._most_together = 1 if is_stream else _MOST_TOGETHER
 
     def take(self, num_bytes: int) -> FilterWindow | None:
-        """Return the next window of about `num_bytes` in the filter's columns; None at the end."""
+        """Return the next window; None at the end. The columns of the filter have about `num_bytes` in it."""
         if self._is_stream:
             num_bytes = min(num_bytes, _MOST_BYTES, _FIRST_BYTES << min(self._taken // _WINDOWS_PER_SIZE, 10))
         self._taken += 1
