@@ -87,11 +87,11 @@ class LanceSchema:
 
     @staticmethod
     def from_pyarrow(schema: pa.Schema) -> LanceSchema:
-        """Return an Arrow schema with field ids: 0, 1, 2 ... depth first, parents before their children.
+        """Give the fields of an Arrow schema ids: 0, 1, 2 ... depth first, parents before their children.
 
         Raises:
             InvalidInputError: A name or metadata is not valid.
-            UnsupportedFeatureError: No data file can hold a type.
+            UnsupportedFeatureError: The schema has a type that no data file can hold.
         """
         return LanceSchema(schema_from_arrow(schema))
 

@@ -43,8 +43,9 @@ def join(parts: Sequence[LeafRows]) -> Sequence[LeafRows]:
 
 
 class _Unjoined:
-    """Rows that are joined only at the end: dictionaries differ from batch to batch, and nulls have no
-    buffers.
+    """Rows of a column that are joined only at the end.
+
+    For dictionaries, which differ from batch to batch, and for columns of type null, which have no buffers.
     """
 
     def __init__(self) -> None:

@@ -100,7 +100,7 @@ def write_deletions(
 
 
 def sync_deletions(storage: Storage) -> None:
-    """Make the names of the files durable that `write_deletions` wrote."""
+    """Make the names in the directory of deletion files durable; `write_deletions` does it for contents."""
     storage.sync_directory(DIRECTORY)
 
 

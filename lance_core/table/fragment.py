@@ -207,7 +207,7 @@ class Fragment:
 
     @property
     def num_deleted_rows(self) -> int | None:
-        """Number of deleted rows; None if the manifest does not say (libraries before 0.8)."""
+        """Number of deleted rows; None if the manifest does not say, which releases before 0.8 wrote."""
         if not self._message.HasField("deletion_file"):
             return 0
         return self._message.deletion_file.num_deleted_rows or None

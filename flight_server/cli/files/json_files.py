@@ -206,7 +206,7 @@ def _is_list(data_type: pa.DataType) -> bool:
 
 
 def _plain(data_type: pa.DataType) -> pa.DataType:
-    """Return an inferred type with text instead of times (Arrow drops their zone) and of nulls."""
+    """Return an inferred type with strings for timestamps, whose zone Arrow drops, and for nulls."""
     is_text = (types.is_timestamp, types.is_null)
     return _with_leaves(
         data_type, lambda leaf: pa.string() if any(is_kind(leaf) for is_kind in is_text) else leaf

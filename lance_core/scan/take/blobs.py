@@ -158,7 +158,7 @@ def _refuse_missing(snapshot: Snapshot, kind: str, wanted: Keys, num_found: int)
 
 
 def _source(files: FragmentFiles, field_id: int, column: str) -> BlobSource | None:
-    """Return the file of a fragment that describes the blobs of a field; None if no file has it."""
+    """Return the data file of a fragment with the descriptors of a blob field; None if there is none."""
     for data_file in files.data_files:
         if field_id in data_file.columns:
             return BlobSource.open(files, data_file, column)
