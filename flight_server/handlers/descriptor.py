@@ -4,8 +4,8 @@ from pyarrow import flight
 
 from flight_server.requests.commands import (
     LookupCommand,
+    ReadCommand,
     ScanCommand,
-    TakeCommand,
     parse_command,
     parse_lookup,
     parse_write,
@@ -14,7 +14,7 @@ from flight_server.requests.names import parse_path
 from flight_server.requests.write_command import WriteCommand, write_target
 
 
-def command_of(descriptor: flight.FlightDescriptor) -> ScanCommand | TakeCommand:
+def command_of(descriptor: flight.FlightDescriptor) -> ReadCommand:
     """Return the read command of a descriptor. A path means a scan of all rows and columns.
 
     The binding lets no other kind of descriptor through, and no path that is not UTF-8.

@@ -7,14 +7,16 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Command(_message.Message):
-    __slots__ = ("scan", "take", "write")
+    __slots__ = ("scan", "take", "write", "blobs")
     SCAN_FIELD_NUMBER: _ClassVar[int]
     TAKE_FIELD_NUMBER: _ClassVar[int]
     WRITE_FIELD_NUMBER: _ClassVar[int]
+    BLOBS_FIELD_NUMBER: _ClassVar[int]
     scan: Scan
     take: Take
     write: Write
-    def __init__(self, scan: _Optional[_Union[Scan, _Mapping]] = ..., take: _Optional[_Union[Take, _Mapping]] = ..., write: _Optional[_Union[Write, _Mapping]] = ...) -> None: ...
+    blobs: Blobs
+    def __init__(self, scan: _Optional[_Union[Scan, _Mapping]] = ..., take: _Optional[_Union[Take, _Mapping]] = ..., write: _Optional[_Union[Write, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ...) -> None: ...
 
 class Columns(_message.Message):
     __slots__ = ("names", "expressions")
@@ -45,7 +47,7 @@ class Strings(_message.Message):
     def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Scan(_message.Message):
-    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums")
+    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums", "blob_handling")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +69,7 @@ class Scan(_message.Message):
     COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     VERIFY_CHECKSUMS_FIELD_NUMBER: _ClassVar[int]
+    BLOB_HANDLING_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: int
     tag: str
@@ -88,10 +91,11 @@ class Scan(_message.Message):
     compression: str
     identity: str
     verify_checksums: bool
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ...) -> None: ...
+    blob_handling: str
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ..., blob_handling: _Optional[str] = ...) -> None: ...
 
 class Take(_message.Message):
-    __slots__ = ("dataset", "version", "tag", "branch", "columns", "offsets", "row_ids", "row_addresses", "identity")
+    __slots__ = ("dataset", "version", "tag", "branch", "columns", "offsets", "row_ids", "row_addresses", "identity", "blob_handling")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
@@ -101,6 +105,7 @@ class Take(_message.Message):
     ROW_IDS_FIELD_NUMBER: _ClassVar[int]
     ROW_ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    BLOB_HANDLING_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: int
     tag: str
@@ -110,7 +115,50 @@ class Take(_message.Message):
     row_ids: Integers
     row_addresses: Integers
     identity: str
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., offsets: _Optional[_Union[Integers, _Mapping]] = ..., row_ids: _Optional[_Union[Integers, _Mapping]] = ..., row_addresses: _Optional[_Union[Integers, _Mapping]] = ..., identity: _Optional[str] = ...) -> None: ...
+    blob_handling: str
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., offsets: _Optional[_Union[Integers, _Mapping]] = ..., row_ids: _Optional[_Union[Integers, _Mapping]] = ..., row_addresses: _Optional[_Union[Integers, _Mapping]] = ..., identity: _Optional[str] = ..., blob_handling: _Optional[str] = ...) -> None: ...
+
+class Blobs(_message.Message):
+    __slots__ = ("dataset", "version", "tag", "branch", "identity", "column", "offsets", "row_ids", "row_addresses", "ranges", "with_size", "with_row_address")
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    ROW_IDS_FIELD_NUMBER: _ClassVar[int]
+    ROW_ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    RANGES_FIELD_NUMBER: _ClassVar[int]
+    WITH_SIZE_FIELD_NUMBER: _ClassVar[int]
+    WITH_ROW_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    version: int
+    tag: str
+    branch: str
+    identity: str
+    column: str
+    offsets: Integers
+    row_ids: Integers
+    row_addresses: Integers
+    ranges: Ranges
+    with_size: bool
+    with_row_address: bool
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., branch: _Optional[str] = ..., identity: _Optional[str] = ..., column: _Optional[str] = ..., offsets: _Optional[_Union[Integers, _Mapping]] = ..., row_ids: _Optional[_Union[Integers, _Mapping]] = ..., row_addresses: _Optional[_Union[Integers, _Mapping]] = ..., ranges: _Optional[_Union[Ranges, _Mapping]] = ..., with_size: _Optional[bool] = ..., with_row_address: _Optional[bool] = ...) -> None: ...
+
+class Range(_message.Message):
+    __slots__ = ("start", "length")
+    START_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_FIELD_NUMBER: _ClassVar[int]
+    start: int
+    length: int
+    def __init__(self, start: _Optional[int] = ..., length: _Optional[int] = ...) -> None: ...
+
+class Ranges(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedCompositeFieldContainer[Range]
+    def __init__(self, values: _Optional[_Iterable[_Union[Range, _Mapping]]] = ...) -> None: ...
 
 class Write(_message.Message):
     __slots__ = ("dataset", "branch", "mode", "on", "when_matched", "when_matched_condition", "when_not_matched", "when_not_matched_by_source", "when_not_matched_by_source_condition", "fragment_id", "stage", "data_storage_version", "max_rows_per_file", "max_bytes_per_file", "enable_stable_row_ids", "transaction_id", "properties", "report_bytes")

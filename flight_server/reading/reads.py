@@ -15,9 +15,11 @@ from flight_server.reading.lookups import Lookup
 from flight_server.reading.scan_options import plan_of, scan_options
 from flight_server.reading.ticket_lifetime import Tickets
 from flight_server.requests.commands import (
+    BlobsCommand,
     Columns,
     CountCommand,
     LookupCommand,
+    ReadCommand,
     RowKeys,
     ScanCommand,
     TakeCommand,
@@ -29,6 +31,7 @@ from lance_core.api.serving import (
     ROW_ADDRESS,
     ROW_ID,
     ROW_OFFSET,
+    BlobStream,
     Explanation,
     PrunedPlan,
     ScanOptions,
@@ -46,7 +49,7 @@ from lance_core.api.serving import (
 )
 from lance_core.api.serving import BatchRun as BatchRun  # the batches of a `ScanStream`
 
-Asked: TypeAlias = ScanCommand | TakeCommand | Ticket
+Asked: TypeAlias = ReadCommand | Ticket
 
 _KEY_COLUMNS = {"offsets": ROW_OFFSET, "row_ids": ROW_ID, "row_addresses": ROW_ADDRESS}
 
@@ -108,12 +111,14 @@ class Reads:
         reads._tickets = self._tickets.of(subject)
         return reads
 
-    def plan(self, command: ScanCommand | TakeCommand) -> PlannedScan:
+    def plan(self, command: ReadCommand) -> PlannedScan:
         """Plan a command, on the version that it names or on the latest one."""
         pinned = self._catalog.pin(command.dataset)
         snapshot = self._catalog.open(pinned)
         if isinstance(command, TakeCommand):
             return self._plan_take(command, pinned, snapshot)
+        if isinstance(command, BlobsCommand):
+            return self._plan_blobs(command, pinned, snapshot)
         options = scan_options(command, snapshot)
         pruned = prune_plan(snapshot, plan_scan(snapshot, options))
         plan = pruned.plan
@@ -132,6 +137,7 @@ class Reads:
             batch_bytes=command.batch_bytes,
             compression=command.compression,
             verify_checksums=command.verify_checksums,
+            blob_handling=command.blob_handling,
         )
         endpoints = split_scans(
             plan.fragment_scans,
@@ -160,11 +166,13 @@ class Reads:
             tuple(map(self.plan, commands.deleted)),
         )
 
-    def schema(self, command: ScanCommand | TakeCommand) -> pa.Schema:
+    def schema(self, command: ReadCommand) -> pa.Schema:
         """Return the schema of the batches of a command."""
         snapshot = self._catalog.open(command.dataset)
         if isinstance(command, TakeCommand):
-            return TakeReads(snapshot, command.columns).schema
+            return TakeReads(snapshot, command.columns, command.blob_handling).schema
+        if isinstance(command, BlobsCommand):
+            return _blob_stream(snapshot, command.column, command).schema
         return project(snapshot.manifest.schema, scan_options(command, snapshot)).schema
 
     def redeem(self, ticket: bytes) -> Asked:
@@ -175,12 +183,16 @@ class Reads:
         """Return the batches that a ticket or command asks for."""
         if isinstance(asked, Ticket):
             snapshot = self._pinned(asked)
+            if asked.keys is not None and asked.column is not None:
+                return self._blobs(snapshot, asked.column, asked.keys, asked)
             if asked.keys is not None:
-                return self._take(snapshot, asked.keys, asked.columns)
+                return self._take(snapshot, asked.keys, asked)
             return self._stream(snapshot, plan_of(asked, snapshot), asked.compression)
         snapshot = self._catalog.open(asked.dataset)
         if isinstance(asked, TakeCommand):
-            return self._take(snapshot, asked.keys, asked.columns)
+            return self._take(snapshot, asked.keys, asked)
+        if isinstance(asked, BlobsCommand):
+            return self._blobs(snapshot, asked.column, asked.keys, asked)
         plan = plan_scan(snapshot, scan_options(asked, snapshot))
         return self._stream(snapshot, plan, asked.compression)
 
@@ -196,7 +208,7 @@ class Reads:
 
     def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
         """Return a lookup that answers batches of keys of the schema `keys`, from one version."""
-        reads = TakeReads(self._catalog.open(command.dataset), command.columns)
+        reads = TakeReads(self._catalog.open(command.dataset), command.columns, command.blob_handling)
         return Lookup(reads, keys, self._max_answer_bytes)
 
     def count(self, command: CountCommand) -> int:
@@ -213,13 +225,27 @@ class Reads:
 
     def _plan_take(self, command: TakeCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
         """Plan a take as one endpoint, whose ticket holds the keys."""
+        ticket = self._ticket(pinned, snapshot, command.columns)
         return self._planned(
             snapshot,
-            TakeReads(snapshot, command.columns).schema,
-            [replace(self._ticket(pinned, snapshot, command.columns), keys=command.keys)],
+            TakeReads(snapshot, command.columns, command.blob_handling).schema,
+            [replace(ticket, keys=command.keys, blob_handling=command.blob_handling)],
             # Only offsets are sure to be rows; ids and addresses may be of rows that were deleted.
             num_rows=len(command.keys.values) if command.keys.kind == "offsets" else -1,
         )
+
+    def _plan_blobs(self, command: BlobsCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
+        """Plan a stream of blobs as one endpoint, whose ticket holds the keys."""
+        ticket = replace(
+            self._ticket(pinned, snapshot, None),
+            column=command.column,
+            keys=command.keys,
+            ranges=command.ranges,
+            with_size=command.with_size,
+            with_row_address=command.with_row_address,
+        )
+        schema = _blob_stream(snapshot, command.column, command).schema
+        return self._planned(snapshot, schema, [ticket], num_rows=-1)
 
     def _ticket(self, pinned: DatasetReference, snapshot: Snapshot, columns: Columns) -> Ticket:
         """Return a ticket for columns of a snapshot, without any rows. The caller adds the rows."""
@@ -270,8 +296,20 @@ class Reads:
         has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
         return ScanStream(plan.schema, runs, has_dictionaries, compression)
 
-    def _take(self, snapshot: Snapshot, keys: RowKeys, columns: Columns) -> ScanStream:
-        reads = TakeReads(snapshot, columns)
+    def _take(self, snapshot: Snapshot, keys: RowKeys, asked: TakeCommand | Ticket) -> ScanStream:
+        reads = TakeReads(snapshot, asked.columns, asked.blob_handling)
         numbers = np.array(keys.values, np.uint64)  # of integers that the parser of the command checked
         runs = reads.batch_runs(_KEY_COLUMNS[keys.kind], numbers)
         return ScanStream(reads.schema, runs, reads.has_dictionaries)
+
+    def _blobs(
+        self, snapshot: Snapshot, column: str, keys: RowKeys, asked: BlobsCommand | Ticket
+    ) -> ScanStream:
+        stream = _blob_stream(snapshot, column, asked)
+        numbers = np.array(keys.values, np.uint64)
+        runs = stream.batch_runs(_KEY_COLUMNS[keys.kind], numbers, asked.ranges)
+        return ScanStream(stream.schema, runs, has_dictionaries=False)
+
+
+def _blob_stream(snapshot: Snapshot, column: str, asked: BlobsCommand | Ticket) -> BlobStream:
+    return BlobStream(snapshot, column, with_size=asked.with_size, with_row_address=asked.with_row_address)

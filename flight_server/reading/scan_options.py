@@ -42,6 +42,7 @@ def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOpti
         batch_rows=asked.batch_rows,
         batch_bytes=DEFAULT_BATCH_BYTES if asked.batch_bytes is None else asked.batch_bytes,
         verify_checksums=asked.verify_checksums,
+        blob_handling=asked.blob_handling,
     )
 
 

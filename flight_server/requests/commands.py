@@ -5,7 +5,7 @@ the name of its field. The fields are described in protos/lance_flight/command.p
 their names.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any as AnyValue
@@ -33,6 +33,7 @@ from flight_server.requests.json_fields import (
 )
 from flight_server.requests.names import MAXIMUM_VERSION, DatasetReference, parse_name, shown
 from flight_server.requests.write_command import WriteCommand, write_command
+from lance_core.api.serving import BLOB_HANDLINGS
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 MAXIMUM_COMMAND_BYTES = 1 << 20
@@ -40,6 +41,9 @@ MAXIMUM_BATCH_BYTES = 2 << 20
 MAXIMUM_ENDPOINTS = 1 << 16
 DEFAULT_ENDPOINTS = 1024
 COMPRESSIONS = ("none", "lz4", "zstd")
+DEFAULT_BLOB_HANDLING = BLOB_HANDLINGS[0]
+
+_COMMANDS = ("scan", "take", "blobs", "write")
 
 COMMAND_TYPE_URL = "type.googleapis.com/lance_flight.v1.Command"
 FLIGHT_SQL_TYPE_URL = "type.googleapis.com/arrow.flight.protocol.sql."
@@ -74,6 +78,8 @@ class ScanCommand:
     compression: str = "none"
     verify_checksums: bool = False
     """Check the pages that are read, whatever the server is set to."""
+    blob_handling: str = DEFAULT_BLOB_HANDLING
+    """One of `BLOB_HANDLINGS`."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ class TakeCommand:
     dataset: DatasetReference
     keys: RowKeys
     columns: Columns = None
+    blob_handling: str = DEFAULT_BLOB_HANDLING
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,28 @@ class LookupCommand:
 
     dataset: DatasetReference
     columns: Columns = None
+    blob_handling: str = DEFAULT_BLOB_HANDLING
+
+
+Ranges = tuple[tuple[int, int | None], ...]
+"""Start and length of a range of each blob; the length None: to the end."""
+
+
+@dataclass(frozen=True)
+class BlobsCommand:
+    """Bytes of the blobs of single rows; the fields of `Blobs` in command.proto."""
+
+    dataset: DatasetReference
+    column: str
+    keys: RowKeys
+    ranges: Ranges | None = None
+    """One per key; None: whole blobs."""
+    with_size: bool = False
+    with_row_address: bool = False
+
+
+ReadCommand = ScanCommand | TakeCommand | BlobsCommand
+"""Command of a GetFlightInfo, a GetSchema or a DoGet."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +140,7 @@ class CountCommand:
     substrait_filter: bytes | None = None
 
 
-def parse_command(data: bytes) -> ScanCommand | TakeCommand:
+def parse_command(data: bytes) -> ReadCommand:
     """Return the read command in `data`: JSON when its first byte is `{`, else a protobuf `Any`.
 
     Raises InvalidInputError naming what is wrong and UnsupportedFeatureError for what is not served yet.
@@ -119,7 +148,12 @@ def parse_command(data: bytes) -> ScanCommand | TakeCommand:
     kind, fields = _kind_and_fields(data)
     if kind == "write":
         raise InvalidInputError("a write command goes to DoPut")
-    return _take_command(fields) if kind == "take" else _scan_command(fields)
+    parsers: Mapping[str, Callable[[AnyValue], ReadCommand]] = {
+        "scan": _scan_command,
+        "take": _take_command,
+        "blobs": _blobs_command,
+    }
+    return parsers[kind](fields)
 
 
 def parse_write(data: bytes) -> WriteCommand:
@@ -139,22 +173,24 @@ def parse_lookup(data: bytes) -> LookupCommand:
     for kind in KEY_KINDS:
         if kind in values:
             raise InvalidInputError(f"take: the keys of a DoExchange come in batches, not as {kind}")
-    return LookupCommand(reference, values.get("columns"))
+    return LookupCommand(reference, **values)
 
 
 def _kind_and_fields(data: bytes) -> tuple[str, AnyValue]:
     if len(data) > MAXIMUM_COMMAND_BYTES:
         raise InvalidInputError(f"command of {len(data)} bytes; at most {MAXIMUM_COMMAND_BYTES}")
     kind, fields = _from_json(data) if data.startswith(b"{") else _from_protobuf(data)
-    if kind not in ("scan", "take", "write"):
-        raise InvalidInputError(f"unknown command {shown(kind)}; known: scan, take, write")
+    if kind not in _COMMANDS:
+        raise InvalidInputError(f"unknown command {shown(kind)}; known: {', '.join(_COMMANDS)}")
     return kind, fields
 
 
 def _from_json(data: bytes) -> tuple[str, AnyValue]:
     command = parse_object(data)
     if len(command) != 1:
-        raise InvalidInputError(f"a command has exactly one key (scan, take or write), found {len(command)}")
+        raise InvalidInputError(
+            f"a command has exactly one key ({', '.join(_COMMANDS)}), found {len(command)}"
+        )
     return next(iter(command.items()))
 
 
@@ -171,7 +207,7 @@ def _from_protobuf(data: bytes) -> tuple[str, AnyValue]:
     command = _parsed(Command(), envelope.value, "lance_flight.v1.Command")
     kind = command.WhichOneof("command")
     if kind is None:
-        raise InvalidInputError("the command is empty; it has one of scan, take and write")
+        raise InvalidInputError(f"the command is empty; it has one of {', '.join(_COMMANDS)}")
     fields = MessageToDict(getattr(command, kind), preserving_proto_field_name=True)
     return kind, {name: _json_form(name, value) for name, value in fields.items()}
 
@@ -198,6 +234,8 @@ def _json_form(name: str, value: AnyValue) -> AnyValue:
         if "names" in value:
             raise InvalidInputError("columns: names and expressions cannot be given together")
         return unique_keys([(item.get("name", ""), item.get("sql", "")) for item in value["expressions"]])
+    if name == "ranges":
+        return [[each.get("start", 0), each.get("length")] for each in value.get("values", [])]
     if isinstance(value, dict) and name != "properties":
         return value.get("values", [])
     return value
@@ -211,6 +249,8 @@ def _columns(field: str, value: AnyValue) -> Columns:
 
 VERSION = integer(0, MAXIMUM_VERSION)
 
+_BLOB_HANDLING = one_of(BLOB_HANDLINGS)
+
 # What a scan asks for besides which rows of which version; tickets carry the same fields.
 OUTPUT_FIELDS: Mapping[str, Checker] = {
     "columns": _columns,
@@ -222,6 +262,7 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "batch_bytes": integer(1, MAXIMUM_BATCH_BYTES),
     "compression": one_of(COMPRESSIONS),
     "verify_checksums": boolean,
+    "blob_handling": _BLOB_HANDLING,
 }
 
 REFERENCE_FIELDS: Mapping[str, Checker] = {
@@ -238,6 +279,16 @@ _VERSION_FIELDS = ("version", "tag", "asof", "branch", "identity")
 KEY_KINDS = ("offsets", "row_ids", "row_addresses")
 KEYS = integers(0, (1 << 64) - 1)
 
+
+def _range(field: str, value: AnyValue) -> tuple[int, int | None]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise InvalidInputError(f"{field}: expected a start and a length")
+    start, length = value
+    return integer()(field, start), None if length is None else integer()(field, length)
+
+
+RANGES = list_of(_range)
+
 _SCAN_FIELDS: Mapping[str, Checker] = {
     **REFERENCE_FIELDS,
     "limit": integer(),
@@ -253,6 +304,17 @@ _TAKE_FIELDS: Mapping[str, Checker] = {
     **REFERENCE_FIELDS,
     "asof": unsupported,
     "columns": _columns,
+    "blob_handling": _BLOB_HANDLING,
+    **dict.fromkeys(KEY_KINDS, KEYS),
+}
+
+_BLOB_FIELDS: Mapping[str, Checker] = {
+    **REFERENCE_FIELDS,
+    "asof": unsupported,
+    "column": string,
+    "ranges": RANGES,
+    "with_size": boolean,
+    "with_row_address": boolean,
     **dict.fromkeys(KEY_KINDS, KEYS),
 }
 
@@ -266,13 +328,30 @@ def _scan_command(fields: AnyValue) -> ScanCommand:
 
 def _take_command(fields: AnyValue) -> TakeCommand:
     reference, values = _checked("take", fields, _TAKE_FIELDS)
+    keys = _pop_keys("take", values, "; a take without keys goes to DoExchange")
+    return TakeCommand(reference, keys, **values)
+
+
+def _blobs_command(fields: AnyValue) -> BlobsCommand:
+    reference, values = _checked("blobs", fields, _BLOB_FIELDS, required=("dataset", "column"))
+    keys = _pop_keys("blobs", values)
+    ranges = values.get("ranges")
+    if ranges is not None and len(ranges) != len(keys.values):
+        raise InvalidInputError(
+            f"blobs.ranges: expected one per key, {len(keys.values)}, found {len(ranges)}"
+        )
+    return BlobsCommand(reference, keys=keys, **values)
+
+
+def _pop_keys(where: str, values: dict[str, AnyValue], hint: str = "") -> RowKeys:
+    """Remove the keys of the rows from the fields of a command, and return them."""
     given = [kind for kind in KEY_KINDS if kind in values]
     if len(given) != 1:
         raise InvalidInputError(
-            f"take: expected one of {', '.join(KEY_KINDS)}, found {len(given)} of them"
-            + ("; a take without keys goes to DoExchange" if not given else "")
+            f"{where}: expected one of {', '.join(KEY_KINDS)}, found {len(given)} of them"
+            + (hint if not given else "")
         )
-    return TakeCommand(reference, RowKeys(given[0], values[given[0]]), values.get("columns"))
+    return RowKeys(given[0], values.pop(given[0]))
 
 
 def parse_count(data: bytes) -> CountCommand:
@@ -301,14 +380,17 @@ def parse_describe(data: bytes, action: str = "describe") -> DatasetReference:
 
 
 def _checked(
-    where: str, fields: AnyValue, table: Mapping[str, Checker]
+    where: str,
+    fields: AnyValue,
+    table: Mapping[str, Checker],
+    required: tuple[str, ...] = ("dataset",),
 ) -> tuple[DatasetReference, dict[str, AnyValue]]:
     """Return the dataset of a command and its other fields."""
     if isinstance(fields, dict):
         for group in _EXCLUSIVE_FIELDS:
             if len(given := [name for name in group if name in fields]) > 1:
                 raise InvalidInputError(f"{where}: {' and '.join(given)} cannot be given together")
-    values = check_fields(where, fields, table, required=("dataset",))
+    values = check_fields(where, fields, table, required)
     name = values.pop("dataset")
     chosen = tuple([(field, values.pop(field)) for field in _VERSION_FIELDS if field in values])
     return _reference(name, chosen), values

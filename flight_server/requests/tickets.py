@@ -15,21 +15,25 @@ import hashlib
 import hmac
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from threading import Lock
 from typing import Any
 
 from flight_server.requests.commands import (
+    DEFAULT_BLOB_HANDLING,
     KEY_KINDS,
     KEYS,
     MAXIMUM_COMMAND_BYTES,
     OUTPUT_FIELDS,
+    RANGES,
     VERSION,
     Columns,
+    Ranges,
     RowKeys,
 )
 from flight_server.requests.json_fields import (
     Checker,
+    boolean,
     check_fields,
     integer,
     integers,
@@ -64,7 +68,7 @@ class Ticket:
     branch: str | None = None
     """None: the main branch."""
     keys: RowKeys | None = None
-    """The rows of a take, which has no fragment scans."""
+    """The rows of a take or of blobs, which have no fragment scans."""
     columns: Columns = None
     filter: str | None = None
     substrait_filter: bytes | None = None
@@ -78,6 +82,15 @@ class Ticket:
     batch_bytes: int | None = None
     compression: str = "none"
     verify_checksums: bool = False
+    blob_handling: str = DEFAULT_BLOB_HANDLING
+    column: str | None = None
+    """Column of the blobs that `keys` name; None for rows."""
+    ranges: Ranges | None = None
+    """Range of each blob; None: whole blobs."""
+    with_size: bool = False
+
+
+_DEFAULTS = {each.name: each.default for each in fields(Ticket) if each.default is not MISSING}
 
 
 def is_ticket(data: bytes) -> bool:
@@ -87,9 +100,7 @@ def is_ticket(data: bytes) -> bool:
 
 def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
     """Return the signed bytes of `ticket`; raise InvalidInputError if they exceed `MAXIMUM_TICKET_BYTES`."""
-    payload = {
-        name: value for name, value in vars(ticket).items() if value is not None and value is not False
-    }
+    payload = {name: value for name, value in vars(ticket).items() if value != _DEFAULTS.get(name)}
     payload[_SCANS] = [[scan.fragment_id, scan.start, scan.end] for scan in payload.pop("fragment_scans")]
     if ticket.keys is not None:
         payload["keys"] = {ticket.keys.kind: ticket.keys.values}
@@ -183,6 +194,9 @@ _PAYLOAD_FIELDS: Mapping[str, Checker] = {
     _SCANS: list_of(_fragment_scan),
     "branch": string,
     "keys": _keys,
+    "column": string,
+    "ranges": RANGES,
+    "with_size": boolean,
     "limit": integer(),
     "offset": integer(),
     **OUTPUT_FIELDS,

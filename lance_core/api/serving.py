@@ -61,7 +61,7 @@ from lance_core.scan.changes import RowSet, compare_versions
 from lance_core.scan.explain import Explanation, PrunedPlan
 from lance_core.scan.history import VersionEntry, version_entries
 from lance_core.scan.plan.bind import bind_columns, bind_filter
-from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import (
     CREATED_AT,
     LAST_UPDATED_AT,
@@ -73,7 +73,14 @@ from lance_core.scan.plan.projection import (
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan, plan_scan
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.run.batch_cutter import BatchRun
-from lance_core.scan.snapshot_reads import TakeReads, count_plan, explain_plan, prune_plan, stream_plan
+from lance_core.scan.snapshot_reads import (
+    BlobStream,
+    TakeReads,
+    count_plan,
+    explain_plan,
+    prune_plan,
+    stream_plan,
+)
 from lance_core.scan.take.keys import KEY_COLUMNS
 from lance_core.scan.validate import DAMAGE, find_damage, validate_snapshot
 from lance_core.storage import Entry, LocalStorage, Storage, is_object_store, scheme_of, storage_for
@@ -97,6 +104,7 @@ from lance_core.write.dataset_options import DatasetWriteOptions, file_version
 from lance_core.write.fragments import FileLimits
 
 __all__ = [
+    "BLOB_HANDLINGS",
     "CREATED_AT",
     "DAMAGE",
     "DEFAULT_BATCH_BYTES",
@@ -107,6 +115,7 @@ __all__ = [
     "ROW_OFFSET",
     "Alteration",
     "BatchRun",
+    "BlobStream",
     "Branch",
     "CacheUse",
     "CleanupPolicy",

@@ -23,7 +23,8 @@ rooms:
   `window_batches` decodes a window on one thread; `batch_cutter` cuts batches; `strategy` has the switches.
   `sorting` sorts rows, `even_batches` joins batches.
 - `take`: single rows. `keys` and `address_finder` turn keys into row addresses, `row_taker` takes the rows,
-  `open_fragments` and `taker_cache` keep files open, `blobs` opens blobs as files.
+  `open_fragments` and `taker_cache` keep files open, `blobs` opens blobs as files,
+  `blob_parts` streams their bytes.
 
 Rooms import only rooms above them in this list; `tests/docs/test_scan_layers.py` checks this.
 """

@@ -87,12 +87,16 @@ class Session:
         snapshot: Snapshot,
         columns: tuple[str, ...] | None,
         computed: tuple[tuple[str, Expression], ...] | None = None,
+        blob_handling: str = "blobs_descriptions",
     ) -> RowTaker:
-        """Return the taker of rows of a snapshot, with columns or with `computed` columns; see `RowTaker`."""
+        """Return the taker of rows of a snapshot, with columns or with `computed` columns; see `RowTaker`.
+
+        `blob_handling` is that of `ScanOptions`.
+        """
         if computed is not None:
-            projection = project(snapshot.manifest.schema, ScanOptions(computed=computed))
-            return RowTaker(snapshot, projection, self.files)
-        return self.takers.get(snapshot, columns)
+            options = ScanOptions(computed=computed, blob_handling=blob_handling)
+            return RowTaker(snapshot, project(snapshot.manifest.schema, options), self.files)
+        return self.takers.get(snapshot, columns, blob_handling)
 
     def cache_use(self) -> Mapping[str, CacheUse]:
         """Return the size and the numbers of hits and misses of each cache."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -48,6 +48,35 @@ def explain_plan(snapshot: Snapshot, plan: ScanPlan, *, analyze: bool) -> Explan
     return explain(snapshot, plan, session.files_for(plan.options), session.budget, analyze=analyze)
 
 
+class BlobStream:
+    """Bytes of chosen blobs of one column of a snapshot, as batches of parts.
+
+    Attributes:
+        schema: Schema of the batches; see `lance_core.scan.take.blob_parts`.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, column: str, *, with_size: bool = False, with_row_address: bool = False
+    ) -> None:
+        """Find the column; errors are those of `BlobTaker`, the other arguments those of `blob_runs`."""
+        from lance_core.scan.take.blob_parts import part_schema  # late: few streams have blobs
+        from lance_core.scan.take.blobs import BlobTaker
+
+        session = session_of(snapshot)
+        self._budget = session.budget
+        self._taker = BlobTaker(snapshot, session.files, column)
+        self._added = {"with_size": with_size, "with_row_address": with_row_address}
+        self.schema = part_schema(**self._added)
+
+    def batch_runs(
+        self, kind: str, keys: Keys, ranges: Sequence[tuple[int, int | None]] | None
+    ) -> Generator[BatchRun, None, None]:
+        """Yield the batches; see `blob_runs`. Nothing is read before the first batch is requested."""
+        from lance_core.scan.take.blob_parts import blob_runs
+
+        return blob_runs(self._taker, kind, keys, ranges, self._budget, **self._added)
+
+
 class TakeReads:
     """Takes of rows of one snapshot, projected to some columns.
 
@@ -58,15 +87,23 @@ class TakeReads:
 
     __slots__ = ("_budget", "_taker")
 
-    def __init__(self, snapshot: Snapshot, columns: tuple[str, ...] | Mapping[str, str] | None) -> None:
-        """Project the rows to names, or to SQL expressions by name; errors are those of a scan."""
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        columns: tuple[str, ...] | Mapping[str, str] | None,
+        blob_handling: str = "blobs_descriptions",
+    ) -> None:
+        """Project the rows to names, or to SQL expressions by name; errors are those of a scan.
+
+        `blob_handling` is that of `ScanOptions`.
+        """
         session = session_of(snapshot)
         self._budget = session.budget
         if isinstance(columns, Mapping):
             computed = bind_columns(snapshot.manifest.schema, columns)
-            self._taker = session.taker(snapshot, None, computed)
+            self._taker = session.taker(snapshot, None, computed, blob_handling)
         else:
-            self._taker = session.taker(snapshot, columns)
+            self._taker = session.taker(snapshot, columns, blob_handling=blob_handling)
 
     @property
     def schema(self) -> pa.Schema:

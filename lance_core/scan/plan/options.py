@@ -13,7 +13,7 @@ _LARGEST = (1 << 63) - 1
 
 Computed = tuple[tuple[str, Expression], ...]
 """Names and values of computed columns, in output order."""
-_BLOB_HANDLINGS = ("blobs_descriptions", "all_descriptions", "all_binary")
+BLOB_HANDLINGS = ("blobs_descriptions", "all_descriptions", "all_binary")
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ class ScanOptions:
                 raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
         if self.strict_batch_size and self.batch_rows is None:
             raise InvalidInputError("strict_batch_size needs batch_rows")
-        if self.blob_handling not in _BLOB_HANDLINGS:
+        if self.blob_handling not in BLOB_HANDLINGS:
             raise InvalidInputError(
-                f"blob_handling must be one of {', '.join(_BLOB_HANDLINGS)}, got {self.blob_handling!r}"
+                f"blob_handling must be one of {', '.join(BLOB_HANDLINGS)}, got {self.blob_handling!r}"
             )
         seen: set[int] = set()
         for fragment_id in self.fragments or ():

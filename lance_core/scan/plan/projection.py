@@ -167,17 +167,21 @@ def expression_schema(schema: Schema) -> pa.Schema:
 _expression_schemas: WeakKeyDictionary[Schema, pa.Schema] = WeakKeyDictionary()
 
 
-def project_taken(schema: Schema, columns: Sequence[str] | None) -> Projection:
+def project_taken(
+    schema: Schema, columns: Sequence[str] | None, blob_handling: str = "blobs_descriptions"
+) -> Projection:
     """Return the columns of taken rows: all for None, else those of `project_narrowed`."""
-    return project(schema, ScanOptions()) if columns is None else project_narrowed(schema, columns)
+    if columns is None:
+        return project(schema, ScanOptions(blob_handling=blob_handling))
+    return project_narrowed(schema, columns, blob_values=blob_handling == "all_binary")
 
 
-def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
+def project_narrowed(schema: Schema, names: Sequence[str], *, blob_values: bool = False) -> Projection:
     """Resolve columns as the reference does for takes: paths narrow their top-level column.
 
     A narrowed column keeps only the fields that paths lead to, in the order of the schema. Paths may lead
     through lists, too, and names may be repeated. The result has columns in the order of their first names,
-    but a row column as often as it is named.
+    but a row column as often as it is named. With `blob_values`, blobs are values instead of descriptors.
 
     Raises:
         InvalidInputError: a name is unknown, or does not lead through structs and lists; the message names
@@ -196,7 +200,9 @@ def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
             order.append(parts[0])
         paths.setdefault(parts[0], []).append(parts[1:])
     columns = {
-        top: _data_column(top, _keep(top, tops[top], below), (), False) if top in tops else _row_column(top)
+        top: _data_column(top, _keep(top, tops[top], below, blob_values), (), blob_values)
+        if top in tops
+        else _row_column(top)
         for top, below in paths.items()
     }
     return _projection([columns[top] for top in order], schema)
@@ -205,6 +211,14 @@ def project_narrowed(schema: Schema, names: Sequence[str]) -> Projection:
 def _projection(columns: Sequence[DataColumn | RowColumn | ComputedColumn], schema: Schema) -> Projection:
     metadata = dict(schema.metadata) or None
     return Projection(tuple(columns), pa.schema([column.output for column in columns], metadata=metadata))
+
+
+def descriptor_column(column: DataColumn) -> DataColumn:
+    """Return the column with the descriptors of its blobs instead of their values."""
+    if column.described is None:
+        return column
+    output = column.described.to_arrow().with_name(column.output.name)
+    return replace(column, output=output, described=None)
 
 
 def stored_column(field: Field) -> DataColumn:
@@ -255,11 +269,15 @@ def _keep_read(field: Field, paths: Sequence[Path]) -> Field:
     return replace(field, children=tuple(kept))
 
 
-def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
+def _keep(name: str, field: Field, paths: Sequence[Sequence[str]], blob_values: bool) -> Field:
     """Return the field with only the children on `paths`, which begin below it. An empty path keeps all."""
     if not all(paths):
         return field
     if field.is_blob or field.is_blob_v2:  # the whole descriptor, as the reference takes it
+        if blob_values:
+            raise InvalidInputError(
+                "values of blobs have no fields", column=name, found=".".join((name, *paths[0]))
+            )
         known = describe_blobs(field).children
         for path in paths:
             if len(path) > 1 or path[0] not in {child.name for child in known}:
@@ -277,7 +295,7 @@ def _keep(name: str, field: Field, paths: Sequence[Sequence[str]]) -> Field:
     for path in paths:
         below.setdefault(path[0], []).append(path[1:])
     kept = tuple(
-        _keep(f"{name}.{child.name}", child, below.pop(child.name))
+        _keep(f"{name}.{child.name}", child, below.pop(child.name), blob_values)
         for child in field.children
         if child.name in below
     )

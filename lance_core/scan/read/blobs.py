@@ -9,8 +9,10 @@ Source: docs/format.md, "Blobs".
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from lance_core.statistics.file_checksums import FileChecksums
 
 
+_MOST_OTHER_FILES = 32
+"""Files with blobs that stay open beside a data file. Every large blob has a file of its own."""
 DEFAULT_BLOB_BUFFER_SIZE = 512 << 10
 """Bytes that short reads of a `BlobFile` read at a time."""
 
@@ -77,7 +81,8 @@ class BlobSource:
         self._file = file
         self._column = column
         self._checksums = checksums
-        self._other_files: dict[tuple[str, str], ReadableFile] = {}
+        self._lock = Lock()
+        self._other_files: OrderedDict[tuple[str, str], ReadableFile] = OrderedDict()
 
     @classmethod
     def open(cls, files: FragmentFiles, data_file: DataFile, column: str) -> BlobSource:
@@ -95,7 +100,7 @@ class BlobSource:
             CorruptFileError: a descriptor points outside its file.
             UnsupportedFeatureError: a kind of blob is unknown, or a blob is outside and may not be read.
         """
-        return _large_binary(read_places(self.locate(descriptors)))
+        return large_binary(read_places(self.locate(descriptors)))
 
     def locate(self, descriptors: pa.StructArray) -> list[BlobPlace | None]:
         """Return the place of each value, None for nulls; errors are those of `read`."""
@@ -134,25 +139,43 @@ class BlobSource:
 
     def _side_file(self, blob_id: int) -> ReadableFile:
         path = f"{side_directory(self._data_file.path)}/{side_file_name(blob_id)}"
-        if ("", path) not in self._other_files:
-            storage = self._snapshot.storage_of(self._data_file.base_id)
-            file = storage.open_file(path)
+
+        def opened() -> ReadableFile:
+            file = self._snapshot.storage_of(self._data_file.base_id).open_file(path)
             if self._checksums is not None:
                 self._checksums.verify_side_file(blob_id, file)
-            self._other_files["", path] = file
-        return self._other_files["", path]
+            return file
+
+        return self._other_file(("", path), opened)
 
     def _external_file(self, base_id: int, uri: str) -> ReadableFile:
         """Open a file below a base path of the table, or at any URI that base paths may lead to."""
         directory, _, name = uri.rpartition("/")
-        if (directory, name) not in self._other_files:
+
+        def opened() -> ReadableFile:
             if base_id:
-                file = self._snapshot.storage_of(base_id).open_file(uri)
-            else:
-                base = DatasetBasePath(directory, "external blob")
-                file = self._snapshot.open_base(base, self._snapshot.storage).open_file(name)
-            self._other_files[directory, name] = file
-        return self._other_files[directory, name]
+                return self._snapshot.storage_of(base_id).open_file(uri)
+            base = DatasetBasePath(directory, "external blob")
+            return self._snapshot.open_base(base, self._snapshot.storage).open_file(name)
+
+        return self._other_file((directory, name), opened)
+
+    def _other_file(self, key: tuple[str, str], opened: Callable[[], ReadableFile]) -> ReadableFile:
+        """Return a file that is not the data file. The files that were used last stay open.
+
+        A file that leaves them is closed when nobody uses it any more.
+        """
+        with self._lock:
+            file = self._other_files.get(key)
+            if file is not None:
+                self._other_files.move_to_end(key)
+                return file
+        file = opened()
+        with self._lock:
+            self._other_files[key] = file
+            if len(self._other_files) > _MOST_OTHER_FILES:
+                self._other_files.popitem(last=False)
+        return file
 
 
 def read_places(places: Sequence[BlobPlace | None]) -> list[pa.Buffer | None]:
@@ -231,12 +254,14 @@ def with_children(array: pa.Array, children: Sequence[pa.Array], fields: Sequenc
     return made.from_arrays(pa.array(offsets), children[0], type=kind(fields[0]), mask=mask)
 
 
-def _large_binary(values: Sequence[pa.Buffer | None]) -> pa.Array:
+def large_binary(values: Sequence[pa.Buffer | None]) -> pa.Array:
+    """Return the values as one array, None as null. A single value is not copied."""
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum([0 if value is None else value.size for value in values], out=offsets[1:])
     valid = np.array([value is not None for value in values], bool)
     validity = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    data = pa.py_buffer(b"".join(value for value in values if value is not None))
+    parts = [value for value in values if value is not None]
+    data = parts[0] if len(parts) == 1 else pa.py_buffer(b"".join(parts))
     return pa.Array.from_buffers(pa.large_binary(), len(values), [validity, pa.py_buffer(offsets), data])
 
 

@@ -12,14 +12,21 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS, DataColumn, project, project_taken
+from lance_core.scan.plan.projection import (
+    ROW_ADDRESS,
+    ROW_ID,
+    ROW_OFFSET,
+    DataColumn,
+    project,
+    project_taken,
+)
 from lance_core.scan.read.blobs import BlobPlace, BlobSource, read_places
 from lance_core.scan.take.keys import Keys, as_keys, fragments_of, grouped, positions
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import leaves
 from lance_core.table.snapshot import Snapshot
 
-_TAKERS = {"ids": RowTaker.by_row_id, "addresses": RowTaker.by_address, "indices": RowTaker.by_offset}
+_KINDS = {"ids": ROW_ID, "addresses": ROW_ADDRESS, "indices": ROW_OFFSET}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +64,64 @@ def find_blobs(snapshot: Snapshot, files: DataFiles, column: str, **keys: Any) -
             "Exactly one of ids, indices, or addresses must be specified", found=sorted(given) or "none"
         )
     ((name, wanted),) = given.items()
-    projected = project(snapshot.manifest.schema, ScanOptions(columns=(column,))).columns[0]
-    if not isinstance(projected, DataColumn):
-        raise InvalidInputError("not a blob column", column=column)
-    (blob, *others) = leaves(projected.field)
-    is_listed = any(field.children and field.logical_type != "struct" for field in projected.field.walk())
-    if others or not blob.is_blob_descriptor or is_listed:
-        raise InvalidInputError("not a blob column", column=column)
-    taken = project_taken(snapshot.manifest.schema, (column, ROW_ADDRESS))
-    rows = _TAKERS[name](RowTaker(snapshot, taken, files), wanted)
-    if rows.num_rows != len(wanted):
-        _refuse_missing(snapshot, name, wanted, rows.num_rows)
-    descriptors, addresses = rows.columns
-    for _ in projected.path:  # taken rows have the structs around the field
-        (descriptors,) = descriptors.flatten()
-    return locate_blobs(snapshot, files, blob.id, column, descriptors, addresses)
+    taker = BlobTaker(snapshot, files, column)
+    return taker.at(taker.addresses(_KINDS[name], wanted))
+
+
+class BlobTaker:
+    """Finder of the blobs of one column of a snapshot.
+
+    Attributes:
+        column: Name or dotted path of the column.
+    """
+
+    def __init__(self, snapshot: Snapshot, files: DataFiles, column: str) -> None:
+        """Find the column in the schema of the snapshot.
+
+        Raises:
+            InvalidInputError: There is no such column, or it has no blobs.
+        """
+        self.column = column
+        self._snapshot = snapshot
+        self._files = files
+        projected = project(snapshot.manifest.schema, ScanOptions(columns=(column,))).columns[0]
+        if not isinstance(projected, DataColumn):
+            raise InvalidInputError("not a blob column", column=column)
+        (blob, *others) = leaves(projected.field)
+        is_listed = any(field.children and field.logical_type != "struct" for field in projected.field.walk())
+        if others or not blob.is_blob_descriptor or is_listed:
+            raise InvalidInputError("not a blob column", column=column)
+        self._field_id = blob.id
+        self._depth = len(projected.path)
+        self._rows = RowTaker(snapshot, project_taken(snapshot.manifest.schema, (column,)), files)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the dataset is in a remote store."""
+        return self._snapshot.storage.is_remote
+
+    def addresses(self, kind: str, keys: Keys) -> Keys:
+        """Return the address of the row of each key; `kind` is one of `KEY_COLUMNS`.
+
+        Raises:
+            InvalidInputError: A key has no row.
+            UnsupportedFeatureError: An address belongs to a deleted row.
+        """
+        addresses = self._rows.addresses.by(kind)(keys)
+        if len(addresses) != len(keys):
+            _refuse_missing(self._snapshot, kind, keys, len(addresses))
+        return addresses
+
+    def at(self, addresses: Keys) -> FoundBlobs:
+        """Return the blobs of the rows at these addresses, which `addresses` returned.
+
+        Errors are those of `locate_blobs`.
+        """
+        (descriptors,) = self._rows.by_address(addresses).columns
+        for _ in range(self._depth):  # taken rows have the structs around the field
+            (descriptors,) = descriptors.flatten()
+        numbers = pa.array(addresses)
+        return locate_blobs(self._snapshot, self._files, self._field_id, self.column, descriptors, numbers)
 
 
 def locate_blobs(
@@ -130,8 +180,8 @@ def read_blob_ranges(
         InvalidInputError: The selector is none of the three, or a range leaves its blob.
         LanceError: The errors of `find_blobs`.
     """
-    if selector not in _TAKERS:
-        raise InvalidInputError("selector", expected=f"one of {', '.join(_TAKERS)}", found=repr(selector))
+    if selector not in _KINDS:
+        raise InvalidInputError("selector", expected=f"one of {', '.join(_KINDS)}", found=repr(selector))
     keys, of_request = np.unique(as_keys([row for row, _, _ in requests], selector), return_inverse=True)
     found = find_blobs(snapshot, files, column, **{selector: keys})
     places: list[BlobPlace | None] = []
@@ -148,7 +198,7 @@ def read_blob_ranges(
 def _refuse_missing(snapshot: Snapshot, kind: str, wanted: Keys, num_found: int) -> None:
     """Raise the error for rows that are deleted: a result without them would not fit the keys."""
     expected, found = f"{len(wanted)} rows", f"{num_found} rows"
-    if kind == "ids" and snapshot.manifest.has_stable_row_ids:
+    if kind == ROW_ID and snapshot.manifest.has_stable_row_ids:
         raise InvalidInputError("row ids without a live row", expected=expected, found=found)
     raise UnsupportedFeatureError(
         "A take operation that includes row addresses must not target deleted rows",

@@ -22,7 +22,8 @@ from lance_core.kernels import ColumnPages, take_rows
 from lance_core.pool import map_ahead, run_all
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import DataColumn, Projection
+from lance_core.scan.plan.projection import DataColumn, Projection, descriptor_column
+from lance_core.scan.read.blobs import described_bytes
 from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, take_together
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.read.page_trace import Trace
@@ -67,6 +68,16 @@ class RowTaker:
         self._open = OpenFragments(snapshot, files)
         self.addresses = AddressFinder(snapshot, self._open, RowColumns(snapshot, files))
         """Finds the addresses of rows."""
+        self._blobs = [
+            column
+            for column in projection.columns
+            if isinstance(column, DataColumn) and column.described is not None
+        ]
+        """Columns of which the values of blobs are taken."""
+        if self._blobs:
+            described = tuple(map(descriptor_column, self._blobs))
+            schema = pa.schema([column.output for column in described])
+            self._descriptors = RowTaker(snapshot, Projection(described, schema), files)
         self._last = 1, 0
         """Number of rows and bytes of the batch that `batches` read last."""
 
@@ -90,7 +101,8 @@ class RowTaker:
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows at live addresses in batches of about `aimed_bytes`.
 
-        The size of rows is estimated from the batch before, also from a batch of an earlier call.
+        The size of rows is estimated from the batch before, also from a batch of an earlier call. Values of
+        blobs may differ too much for that: their sizes are read first.
 
         Raises:
             LanceError: something cannot be read.
@@ -100,10 +112,23 @@ class RowTaker:
             known_rows, known_bytes = self._last
             most = max(_FIRST_ROWS, _MOST_GROWTH * known_rows)
             rows = max(1, min(most, aimed_bytes * known_rows // max(known_bytes, 1)))
+            rows = self._fitting(addresses[start : start + rows], aimed_bytes)
             batch = self._rows(addresses[start : start + rows])
             self._last = batch.num_rows, batch.get_total_buffer_size()
             start += rows
             yield batch
+
+    def _fitting(self, addresses: Keys, num_bytes: int) -> int:
+        """Return a number of rows whose values of blobs have at most `num_bytes` together, at least 1."""
+        num_rows = len(addresses)
+        if not self._blobs or num_rows < 2:
+            return num_rows
+        arrays = self._descriptors._rows(addresses).columns
+        fields = [column.described for column in self._blobs if column.described is not None]
+        while num_rows > 1 and sum(map(described_bytes, fields, arrays)) > num_bytes:
+            num_rows //= 2
+            arrays = [array.slice(0, num_rows) for array in arrays]
+        return num_rows
 
     def batch_runs(
         self,

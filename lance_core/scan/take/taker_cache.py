@@ -24,19 +24,25 @@ class TakerCache:
 
     def begin(self) -> None:
         """Begin without takers, in this process or in a forked process."""
-        self._takers: OrderedDict[tuple[int, tuple[str, ...] | None], RowTaker] = OrderedDict()
+        self._takers: OrderedDict[tuple[int, tuple[str, ...] | None, str], RowTaker] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, snapshot: Snapshot, columns: tuple[str, ...] | None) -> RowTaker:
-        """Return the taker of columns of a snapshot; errors are those of `project_taken`."""
+    def get(
+        self,
+        snapshot: Snapshot,
+        columns: tuple[str, ...] | None,
+        blob_handling: str = "blobs_descriptions",
+    ) -> RowTaker:
+        """Return the taker of columns of a snapshot; arguments and errors are those of `project_taken`."""
         # Each opened dataset has its own snapshot. The taker keeps the manifest alive, so its `id` is unique.
-        key = (id(snapshot.manifest), columns)
+        key = (id(snapshot.manifest), columns, blob_handling)
         with self._lock:
             taker = self._takers.get(key)
             if taker is not None:
                 self._takers.move_to_end(key)
                 return taker
-        taker = RowTaker(snapshot, project_taken(snapshot.manifest.schema, columns), self._files)
+        projection = project_taken(snapshot.manifest.schema, columns, blob_handling)
+        taker = RowTaker(snapshot, projection, self._files)
         with self._lock:
             self._takers[key] = taker
             while len(self._takers) > _MOST_TAKERS:

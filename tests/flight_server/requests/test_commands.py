@@ -11,9 +11,20 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flight_server.proto.command_pb2 import Columns, Command, Expression, Integers, Scan, Take
+from flight_server.proto.command_pb2 import (
+    Blobs,
+    Columns,
+    Command,
+    Expression,
+    Integers,
+    Range,
+    Ranges,
+    Scan,
+    Take,
+)
 from flight_server.requests.commands import (
     COMMAND_TYPE_URL,
+    BlobsCommand,
     RowKeys,
     ScanCommand,
     TakeCommand,
@@ -83,6 +94,7 @@ def test_every_field_of_the_json_form() -> None:
         (Scan(dataset="trips", fragments=Integers(values=[2, 0])), {"fragments": [2, 0]}),
         (Scan(dataset="trips@3", ordered=False), {"dataset": "trips@3", "ordered": False}),
         (Scan(dataset="trips", version=0, compression="lz4"), {"version": 0, "compression": "lz4"}),
+        (Scan(dataset="trips", blob_handling="all_binary"), {"blob_handling": "all_binary"}),
     ],
 )
 def test_protobuf_means_the_same_as_json(message: Scan, fields: dict[str, Any]) -> None:
@@ -134,6 +146,31 @@ def test_contradictory_versions_are_refused(fields: dict[str, Any]) -> None:
 
 def take(**fields: Any) -> bytes:
     return json.dumps({"take": {"dataset": "trips"} | fields}).encode()
+
+
+def test_blobs_in_both_forms() -> None:
+    ranges = Ranges(values=[Range(start=7), Range(length=0)])
+    message = Blobs(
+        dataset="trips", column="a.b", row_ids=Integers(values=[5, 0]), ranges=ranges, with_size=True
+    )
+    fields = {
+        "dataset": "trips",
+        "column": "a.b",
+        "row_ids": [5, "0"],
+        "ranges": [["7", None], [0, 0]],
+        "with_size": True,
+    }
+    expected = BlobsCommand(
+        DatasetReference("trips"), "a.b", RowKeys("row_ids", (5, 0)), ((7, None), (0, 0)), with_size=True
+    )
+    assert parse_command(json.dumps({"blobs": fields}).encode()) == expected
+    assert parse_command(packed(Command(blobs=message))) == expected
+    whole = BlobsCommand(DatasetReference("trips"), "a", RowKeys("offsets", (1,)))
+    assert parse_command(b'{"blobs": {"dataset": "trips", "column": "a", "offsets": [1]}}') == whole
+    message = Blobs(dataset="trips", column="a", offsets=Integers(values=[1]))
+    assert parse_command(packed(Command(blobs=message))) == whole
+    with pytest.raises(InvalidInputError, match="blobs: the field column is missing"):
+        parse_command(b'{"blobs": {"dataset": "trips", "offsets": [1]}}')
 
 
 def test_takes_in_both_forms() -> None:

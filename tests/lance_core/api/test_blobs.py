@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core import Session
+from lance_core.api.serving import TakeReads
 from lance_core.errors import CorruptFileError, InvalidInputError
 
 VERSIONS = ("2.0", "2.1", "2.2")
@@ -327,3 +330,35 @@ def test_rows_are_taken_with_whole_descriptors(tmp_path: Path, version: str) -> 
     assert dataset.take([0, 3], columns=["image.size"]).equals(expected)
     with pytest.raises(InvalidInputError, match=r"image\.nothing"):
         dataset.take([0, 3], columns=["image.nothing"])
+
+
+@pytest.fixture(scope="module")
+def sixty_files(tmp_path_factory: pytest.TempPathFactory) -> lance_core.LanceDataset:
+    """Twenty small blobs, and sixty of half a MiB that have a file each."""
+    values = [b"small"] * 20 + [bytes(512 << 10)] * 60
+    schema = pa.schema([lance_core.blob_field("b", dedicated_size_threshold=256 << 10)])
+    table = pa.Table.from_arrays([lance_core.blob_array(values)], schema=schema)
+    path = tmp_path_factory.mktemp("blobs") / "files.lance"
+    return lance_core.write_dataset(table, path, data_storage_version="2.2")
+
+
+def test_few_files_of_blobs_stay_open(sixty_files: lance_core.LanceDataset) -> None:
+    """T6: a scan or a taker that lives long holds some descriptors, not one per large blob."""
+    session = Session()
+    snapshot = lance_core.dataset(sixty_files.uri, session=session).snapshot
+    before = len(os.listdir("/proc/self/fd"))
+    reads = TakeReads(snapshot, None, "all_binary")
+    rows = sum(run.rows.num_rows for run in reads.batch_runs("_rowoffset", np.arange(80, dtype=np.uint64)))
+    assert rows == 80
+    assert len(os.listdir("/proc/self/fd")) - before < 40
+
+
+def test_takes_of_values_know_their_sizes(sixty_files: lance_core.LanceDataset) -> None:
+    """T33: large values after small ones are not all read at once."""
+    session = Session()
+    snapshot = lance_core.dataset(sixty_files.uri, session=session).snapshot
+    reads = TakeReads(snapshot, ("b",), "all_binary")
+    keys = np.arange(80, dtype=np.uint64)
+    found = [value for run in reads.batch_runs("_rowoffset", keys) for value in run.rows["b"].to_pylist()]
+    assert [len(value) for value in found] == [5] * 20 + [512 << 10] * 60
+    assert session.budget.peak_bytes < 9 << 20
