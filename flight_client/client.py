@@ -42,6 +42,7 @@ def connect(
     headers: Mapping[str, str] | None = None,
     timeout: float | None = None,
     attempts: int = 5,
+    patience: float = 60.0,
     parallel: int | None = None,
     max_read_bytes: int = 64 << 20,
 ) -> Client:
@@ -65,6 +66,8 @@ def connect(
         headers: headers of every call.
         timeout: seconds that a call may take; streams have no limit.
         attempts: largest number of attempts of a call that can be repeated.
+        patience: seconds that a call waits in all for servers that are busy. A busy server says when to come
+            back; the client waits that long and a random time more, and such an attempt does not count.
         parallel: number of parallel streams in a read. If None, the number of cores, but at least 2 and at
             most 4.
         max_read_bytes: bytes of batches that are received before the caller asks for them. The process uses
@@ -84,6 +87,7 @@ def connect(
         headers=tuple((name.lower(), value) for name, value in (headers or {}).items()),
         timeout=timeout,
         attempts=attempts,
+        patience=patience,
     )
     uris = [uri] if isinstance(uri, str) else list(uri)
     options = ReadOptions(max_bytes=max_read_bytes)

@@ -2,9 +2,7 @@
 
 import json
 import os
-import random
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -21,10 +19,10 @@ from flight_client.errors import (
     InvalidInputError,
     LanceError,
     NotAuthenticatedError,
-    UnavailableError,
     UnsupportedFeatureError,
     from_flight,
 )
+from flight_client.retries import Retries
 
 T = TypeVar("T")
 
@@ -38,8 +36,6 @@ REUSE = "arrow-flight-reuse-connection"
 """Scheme of the location that stands for the server that was asked."""
 
 _TLS = "grpc+tls://"
-_FIRST_WAIT_SECONDS = 0.05
-_LONGEST_WAIT_SECONDS = 5.0
 
 
 def _in_json(value: Any) -> Any:
@@ -80,10 +76,18 @@ class Access:
     """Seconds that a call may take; streams have no limit."""
     attempts: int = 5
     """Largest number of attempts of a call that can be repeated."""
+    patience: float = 60.0
+    """Seconds that a call may wait in all for servers that are busy and say when to come back."""
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
             raise InvalidInputError(f"attempts: expected 1 or more, found {self.attempts}")
+        if not self.patience >= 0:
+            raise InvalidInputError(f"patience: expected 0 seconds or more, found {self.patience}")
+
+    def retries(self, num_servers: int) -> Retries:
+        """Return the attempts of a call that `num_servers` servers can answer."""
+        return Retries(self.attempts, self.patience, num_servers)
 
 
 class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
@@ -320,19 +324,16 @@ class Connections:
         Raises:
             LanceError: the error of the last attempt.
         """
-        for attempt in range(self.access.attempts):
-            connection = self.to(self.uris[attempt % len(self.uris)])
+        retries = self.access.retries(len(self.uris))
+        while True:
+            connection = self.to(self.uris[retries.failures % len(self.uris)])
             try:
                 with connection.calling():
                     return run(connection)
             except LanceError as error:
-                # A server that refuses credentials has done nothing.
-                may_repeat = repeat or isinstance(error, NotAuthenticatedError)
-                if not (may_repeat and error.retryable) or attempt == self.access.attempts - 1:
+                if not (repeat or error.was_refused):
                     raise
-            if (attempt + 1) % len(self.uris) == 0:
-                wait(attempt // len(self.uris))
-        raise UnavailableError("no server answers")  # never reached: attempts is 1 or more
+                retries.after(error)
 
     def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
         """Run an action of the server: one JSON object in, one out. Fields that are None are left out."""
@@ -350,11 +351,3 @@ class Connections:
         with self._lock:
             for connection in self._connections.values():
                 connection.close()
-
-
-def wait(attempt: int) -> None:
-    """Wait before another attempt: longer each time, and for a random time, so that clients do not come
-    together.
-    """
-    longest = min(_FIRST_WAIT_SECONDS * 2**attempt, _LONGEST_WAIT_SECONDS)
-    time.sleep(random.uniform(longest / 2, longest))

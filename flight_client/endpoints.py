@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, Connections, Stream, check_process, is_forked, wait
+from flight_client.connection import Connection, Connections, Stream, check_process, is_forked
 from flight_client.errors import LanceError
 
 
@@ -35,21 +35,20 @@ class EndpointReader:
                 last row failed.
         """
         candidates = self._connections.of_endpoint(self._endpoint)
-        num_rows = failures = 0
+        retries = self._connections.access.retries(len(candidates))
+        num_rows = 0
         while not self._is_cancelled:
             try:
-                connection = candidates[(self._first + failures) % len(candidates)]
+                connection = candidates[(self._first + retries.failures) % len(candidates)]
                 for batch in self._after(self._open(connection), num_rows):
                     yield batch
                     num_rows += batch.num_rows
-                    failures = 0
+                    retries.succeed()
                 return
             except LanceError as error:
-                failures += 1
-                if self._is_cancelled or not error.retryable or failures >= self._connections.access.attempts:
+                if self._is_cancelled:
                     raise
-            if failures % len(candidates) == 0:
-                wait(failures // len(candidates) - 1)
+                retries.after(error)
 
     def cancel(self) -> None:
         """End the stream. Any thread may call this."""

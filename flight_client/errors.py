@@ -34,8 +34,9 @@
 
 In brackets are the built-in errors that an error also is: those of the same error of `lance_core`.
 An error has its `code` in the error list of the Lance namespace specification, `retryable` (whether the same
-call may succeed later), the `error_id` under which the server's log has the details, and the `request_id` of
-all lines about the call there.
+call may succeed later), `retry_after` (seconds after which a busy server expects that it succeeds, or None),
+the `error_id` under which the server's log has the details, and the `request_id` of all lines about the call
+there.
 """
 
 import json
@@ -79,12 +80,19 @@ class LanceError(Exception):
         retryable: bool = False,
         error_id: str | None = None,
         request_id: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.retryable = retryable
         self.error_id = error_id
         self.request_id = request_id
+        self.retry_after = retry_after
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether the server did nothing, so that even a call that changes something may be repeated."""
+        return self.retry_after is not None
 
 
 class InvalidInputError(LanceError, ValueError, OSError):
@@ -143,6 +151,10 @@ class UnavailableError(LanceError, ConnectionError):
 
 class NotAuthenticatedError(LanceError, PermissionError):
     """The token is missing, wrong or expired."""
+
+    @property
+    def was_refused(self) -> bool:
+        return True
 
 
 class NotAllowedError(LanceError, PermissionError):
@@ -208,6 +220,7 @@ class Report:
     message: str
     retryable: bool
     error_id: str | None
+    retry_after_ms: int | None
 
     @staticmethod
     def parse(data: bytes | str | None) -> "Report | None":
@@ -220,6 +233,7 @@ class Report:
                 str(content["message"]),
                 bool(content["retryable"]),
                 content.get("error_id"),
+                None if content.get("retry_after_ms") is None else int(content["retry_after_ms"]),
             )
         except (ValueError, KeyError, TypeError):
             return None
@@ -268,7 +282,13 @@ def from_flight(error: Exception, trailer: str | None = None, *, server: str | N
     report = Report.parse(trailer) or Report.parse(getattr(error, "extra_info", None))
     if report is not None:
         kind = _BY_NAME.get(report.name) or _by_status(error)
-        return kind(report.message, code=report.code, retryable=report.retryable, error_id=report.error_id)
+        return kind(
+            report.message,
+            code=report.code,
+            retryable=report.retryable,
+            error_id=report.error_id,
+            retry_after=None if report.retry_after_ms is None else report.retry_after_ms / 1000,
+        )
     text = str(error)
     named = _NAMED.search(text)
     if named and named["name"] in _BY_NAME:

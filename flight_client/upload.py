@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, Connections, to_json, wait
+from flight_client.connection import Connection, Connections, to_json
 from flight_client.errors import (
     CommitUnknownError,
     InternalError,
@@ -41,6 +41,9 @@ _REPORT_SECONDS = 5.0
 differently.)
 """
 
+_ACCEPT_SECONDS = 1.0
+"""Seconds for which rows that can be read once are kept back. Servers of others do not report at once."""
+
 
 def upload(
     connections: Connections,
@@ -56,7 +59,8 @@ def upload(
     `stage`.
 
     After a temporary error, rows that can be read again are sent again with the same transaction id. If the
-    first attempt landed after all, the server returns its result.
+    first attempt landed after all, the server returns its result. Rows that can be read once are read when
+    the server has accepted the upload: an upload that a busy server refused can be repeated, too.
 
     Raises:
         LanceError: see `Client.write`.
@@ -67,21 +71,35 @@ def upload(
         command.setdefault("transaction_id", str(uuid4()))
     command = {key: value for key, value in command.items() if value is not None}
     descriptor = flight.FlightDescriptor.for_command(to_json({"write": command}))
-    attempts = connections.access.attempts if rows.is_repeatable else 1
-    finished = threading.Event()
-    for attempt in range(attempts):
-        connection = connections.to(connections.uris[attempt % len(connections.uris)])
-        try:
-            with Progress.of_rows(f"write {name}", rows.num_rows, progress) as bar:
-                return _send(connection, descriptor, rows, bar, finished)
-        except LanceError as error:
-            if not error.retryable or attempt == attempts - 1:
-                if isinstance(error, UnavailableError) and finished.is_set() and not fields.get("stage"):
-                    transaction_id = command["transaction_id"]
-                    raise CommitUnknownError(f"{error} (transaction_id {transaction_id})") from None
-                raise
-        wait(attempt)
-    raise UnavailableError("no server answers")  # never reached: attempts is 1 or more
+    retries = connections.access.retries(len(connections.uris))
+    stage = _Stage()
+    try:
+        while True:
+            connection = connections.to(connections.uris[retries.failures % len(connections.uris)])
+            try:
+                with Progress.of_rows(f"write {name}", rows.num_rows, progress) as bar:
+                    return _send(connection, descriptor, rows, bar, stage)
+            except LanceError as error:
+                stage.may_have_landed |= stage.has_finished and not error.was_refused
+                if stage.has_read and not rows.is_repeatable:
+                    raise
+                retries.after(error)
+    except UnavailableError as error:
+        if not stage.may_have_landed or fields.get("stage"):
+            raise
+        raise CommitUnknownError(f"{error} (transaction_id {command['transaction_id']})") from None
+
+
+@dataclass
+class _Stage:
+    """Progress of the attempts of an upload."""
+
+    has_read: bool = False
+    """Whether rows were read from their source."""
+    has_finished: bool = False
+    """Whether the finish message was sent in the latest attempt."""
+    may_have_landed: bool = False
+    """Whether the server may have made a version in an attempt that failed."""
 
 
 @dataclass(frozen=True)
@@ -167,17 +185,18 @@ def _send(
     descriptor: flight.FlightDescriptor,
     rows: Rows,
     bar: Progress,
-    finished: threading.Event,
+    stage: _Stage,
 ) -> dict[str, Any]:
-    """Send all rows and the finish message, and return the server's answer.
-
-    From the moment that `finished` is set, the server may commit.
-    """
+    """Send all rows and the finish message, and return the server's answer."""
+    stage.has_finished = False
     with connection.calling():
         writer, reader = connection.client.do_put(descriptor, rows.schema)
         answers = _Answers(reader)
         num_rows = num_batches = 0
         try:
+            if not rows.is_repeatable and not answers.wait_for_first():
+                writer.close()  # raises why the server refused the upload
+            stage.has_read = True
             for batch in _slices(rows.batches()):
                 writer.write_batch(batch)
                 num_rows += batch.num_rows
@@ -190,7 +209,7 @@ def _send(
             _give_up(writer, answers)
             raise
         finish = {"rows": num_rows, "batches": num_batches}
-        finished.set()
+        stage.has_finished = True
         writer.write_metadata(json.dumps({"finish": finish}).encode())
         writer.done_writing()
         answers.join()
@@ -212,7 +231,8 @@ class _Answers:
         self.content: dict[str, Any] = {}
         self._changed = threading.Condition()
         self._has_ended = False
-        self._rows_taken = 0
+        self._rows_taken: int | None = None
+        """Rows that the server has received; None before its first message."""
         self._ahead: deque[tuple[int, int]] = deque()
         self._bytes_ahead = 0
         self._thread = threading.Thread(target=self._read, name="lance-flight-answers", daemon=True)
@@ -242,12 +262,21 @@ class _Answers:
         self._bytes_ahead += num_bytes
         with self._changed:
             while True:
-                while self._ahead and self._ahead[0][0] <= self._rows_taken:
+                while self._ahead and self._ahead[0][0] <= (self._rows_taken or 0):
                     self._bytes_ahead -= self._ahead.popleft()[1]
                 if self._bytes_ahead <= _BYTES_AHEAD or self._has_ended:
                     return
                 if not self._changed.wait(_REPORT_SECONDS):
                     return
+
+    def wait_for_first(self) -> bool:
+        """Wait until the server has accepted the upload, for at most `_ACCEPT_SECONDS`.
+
+        Return False if the server refused it. Then `close` of the writer raises the error.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._rows_taken is not None or self._has_ended, _ACCEPT_SECONDS)
+            return self._rows_taken is not None or not self._has_ended
 
     def join(self) -> None:
         self._thread.join()

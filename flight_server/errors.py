@@ -15,12 +15,14 @@
         DrainingError (ours)          UNAVAILABLE          FlightUnavailableError
     anything else                     INTERNAL             FlightInternalError, without any of its text
 
-The report `{code, name, message, retryable, error_id}` travels in the trailer `x-lance-error`, in
-`extra_info` where the Flight class has one, and as `[name] message` in the status text. What the log needs
-stays in the log, under the id.
+The report `{code, name, message, retryable, error_id, retry_after_ms}` travels in the trailer
+`x-lance-error`, in `extra_info` where the Flight class has one, and as `[name] message` in the status text.
+What the log needs stays in the log, under the id. Only errors of a busy or a stopping server have
+`retry_after_ms`; the message of a busy server ends in `try again in 1.5 s`.
 """
 
 import json
+import math
 import secrets
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -57,6 +59,9 @@ _UNAUTHENTICATED_CODE = 16
 _SERVICE_UNAVAILABLE_CODE = 17
 _THROTTLING_CODE = 21
 
+_RESTART_SECONDS = 1.0
+"""Time after which a server that stops is asked for again: it may have been started anew."""
+
 
 class NotAuthenticatedError(LanceError):
     """The call has no credentials, or credentials that this server does not accept."""
@@ -65,10 +70,15 @@ class NotAuthenticatedError(LanceError):
 
 
 class OverloadedError(LanceError):
-    """The server runs as many streams as it may."""
+    """The server runs as many calls of a kind as it may, of all callers or of this one."""
 
     code = _THROTTLING_CODE
     retryable = True
+
+    def __init__(self, message: str, *, retry_after: float) -> None:
+        """Tell the caller to come back in `retry_after` seconds."""
+        super().__init__(f"{message}; try again in {retry_after:.1f} s")
+        self.retry_after = retry_after
 
 
 class DrainingError(LanceError):
@@ -76,6 +86,7 @@ class DrainingError(LanceError):
 
     code = _SERVICE_UNAVAILABLE_CODE
     retryable = True
+    retry_after = _RESTART_SECONDS
 
 
 FLIGHT_CLASSES: Mapping[type[LanceError], type[Exception]] = {
@@ -118,9 +129,12 @@ class ErrorReport:
     message: str
     retryable: bool
     error_id: str
+    retry_after_ms: int | None = None
+    """Milliseconds after which the same call is expected to succeed. None: nobody knows."""
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+        known = {name: value for name, value in asdict(self).items() if value is not None}
+        return json.dumps(known, separators=(",", ":"))
 
 
 def report_error(error: BaseException, root: str | None) -> ErrorReport:
@@ -129,8 +143,14 @@ def report_error(error: BaseException, root: str | None) -> ErrorReport:
     """
     error_id = secrets.token_hex(6)
     if isinstance(error, LanceError):
+        seconds: float | None = getattr(error, "retry_after", None)
         return ErrorReport(
-            error.code, type(error).__name__, _sendable(str(error), root), error.retryable, error_id
+            error.code,
+            type(error).__name__,
+            _sendable(str(error), root),
+            error.retryable,
+            error_id,
+            None if seconds is None else math.ceil(1000 * seconds),
         )
     message = f"unexpected error in the server; its log has the details under {error_id}"
     return ErrorReport(_INTERNAL_CODE, "InternalError", message, False, error_id)

@@ -117,10 +117,10 @@ def _drain_and_exit(listener: Listener, service: Service, reason: str) -> None:
     began = time.perf_counter()
     admission, grace = service.admission, service.settings.drain_grace
     admission.close()
-    running = {"streams": admission.streams, "uploads": admission.puts}
+    running = {"streams": admission.streams + admission.lookups, "uploads": admission.puts}
     log_event(logging.INFO, "stopping", {"reason": reason, **running, "grace_s": grace})
     is_idle = admission.wait_idle(grace)
-    cut = {"streams_cut": admission.streams, "uploads_cut": admission.puts}
+    cut = {"streams_cut": admission.streams + admission.lookups, "uploads_cut": admission.puts}
     if not is_idle:
         admission.end_streams()
         admission.wait_idle(_LAST_WORDS_SECONDS)

@@ -15,7 +15,7 @@ from dataclasses import asdict
 import lance_core
 from flight_server.catalog.local import Catalog
 from flight_server.catalog.store import StoreCatalog
-from flight_server.limits.admission import Admission
+from flight_server.limits.admission import Admission, limit_of
 from flight_server.limits.allocator import Allocator
 from flight_server.reading.datasets import Datasets
 from flight_server.reading.reads import Reads
@@ -43,7 +43,10 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.allocator = Allocator()
-        self.admission = Admission(settings.max_streams, settings.max_puts)
+        self.admission = Admission(
+            limit_of(settings.max_streams, settings.max_caller_streams),
+            limit_of(settings.max_puts, settings.max_caller_puts),
+        )
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
         self._session = Session(
             memory_limit_bytes=settings.memory_limit // 2,

@@ -81,9 +81,17 @@ class Settings:
     memory_limit: int = _setting(512 << 20, parse_bytes)
     """Bytes that all streams together may use for read-ahead and caches."""
     max_streams: int = _setting(256, parse_count)
-    """Streams that may run at the same time; the next one is refused as retryable."""
+    """Streams that may run at the same time; the next one is refused as retryable. As many lookups may run
+    beside them.
+    """
     max_puts: int = _setting(32, parse_count)
     """Uploads that may run at the same time; the next one is refused as retryable."""
+    max_caller_streams: int | None = _setting(None, parse_count, toml_types=(int, str))
+    """Streams of one caller: of one subject, or of one host where nobody is asked. None: three quarters of
+    `max_streams`.
+    """
+    max_caller_puts: int | None = _setting(None, parse_count, toml_types=(int, str))
+    """Uploads of one caller. None: three quarters of `max_puts`."""
     max_put_bytes: int = _setting(1 << 40, parse_bytes)
     """Decoded bytes that one upload may hold."""
     max_put_seconds: float = _setting(24 * 3600.0, parse_seconds)

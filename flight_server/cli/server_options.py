@@ -38,6 +38,8 @@ _OPTIONS: Mapping[str, Any] = {
     "memory_limit": _text("Memory for read-ahead and caches of all streams, such as 256MiB."),
     "max_streams": _text("Streams that may run at the same time."),
     "max_puts": _text("Uploads that may run at the same time."),
+    "max_caller_streams": _text("Streams of one subject, or of one host if nobody is asked."),
+    "max_caller_puts": _text("Uploads of one subject, or of one host if nobody is asked."),
     "max_put_bytes": _text("Decoded bytes that one upload may hold, such as 100GiB."),
     "max_put_seconds": _text("Seconds that one upload may take."),
     "stage_expiry": _text("Seconds after which staged writes that nobody committed are removed."),

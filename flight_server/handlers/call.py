@@ -71,6 +71,12 @@ class Call:
             self._identity = self._headers.identify(self._context)
         return self._identity
 
+    @property
+    def caller(self) -> str:
+        """Name of the caller whose limits count: the subject, or the host of a client that nobody asks."""
+        subject = self.identity.subject
+        return _host_of(_peer_of(self._context)) if subject is None else subject
+
     def is_cancelled(self) -> bool:
         """Return whether the client has left."""
         return bool(self._context.is_cancelled())
@@ -160,6 +166,11 @@ def named_in(body: bytes) -> Facts:
 def _short(value: str | int) -> str:
     """Return a client's value as the log shows it: escaped and short, without the quotes of `shown`."""
     return shown(str(value))[1:-1]
+
+
+def _host_of(peer: str) -> str:
+    """Return the address of a client without its port: `ipv4:10.0.0.7` of `ipv4:10.0.0.7:41022`."""
+    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer.partition(":")[0]
 
 
 def _peer_of(context: flight.ServerCallContext) -> str:

@@ -26,7 +26,7 @@ def do_action(service: Service, call: Call, action: flight.Action) -> Iterator[f
     body = action.body.to_pybytes() if action.body is not None else b""
     asked = ACTIONS[action.type]
     call.describe(lambda: named_in(body))
-    with service.admission.change() if asked.changes else nullcontext():
+    with service.admission.change(call.caller) if asked.changes else nullcontext():
         result: dict[str, Any] | bytes | Done = asked.run(service, body)
     facts: dict[str, object] = {}
     if isinstance(result, Done):

@@ -22,7 +22,7 @@ def do_exchange(
     command = lookup_of(descriptor)
     num_rows = 0
     call.describe(lambda: {**named(command.dataset), "rows": num_rows})
-    with service.admission.stream():
+    with service.admission.lookup(call.caller):
         incoming = Incoming(reader, service.settings, service.admission.check_stream, service.allocator)
         lookup = service.reads.lookup(command, incoming.schema)
         writer.begin(lookup.schema)

@@ -38,7 +38,8 @@ def _parts(
 
     An error before None fails the call.
     """
-    with call, service.admission.stream(), closing(stream.runs):
+    admit = service.admission.lookup if stream.is_lookup else service.admission.stream
+    with call, admit(call.caller), closing(stream.runs):
         yield None
         runs = _until_stopped(service, stream)
         if call.is_traced:

@@ -22,7 +22,7 @@ def do_put(
 ) -> None:
     command = write_of(descriptor)
     call.describe(lambda: {**named(command.dataset), "operation": command.mode})
-    with service.admission.put():
+    with service.admission.put(call.caller):
         upload = Upload(
             Incoming(reader, service.settings, service.admission.check_stream, service.allocator),
             writer,
@@ -30,6 +30,8 @@ def do_put(
             needs_finish=command.needs_finish or not service.settings.allow_unfinished_append,
             report_bytes=command.report_bytes,
         )
+        if command.report_bytes is not None:  # a client that reads reports waits for this before its rows
+            upload.tell_progress()
         received = upload.received
         call.describe(lambda: {"rows": received.rows, "bytes": received.bytes})
         if command.stage:

@@ -105,7 +105,11 @@ class Upload:
             )
         if is_due:
             self._told = (now, self.received.bytes)
-            self.tell({"progress": {"rows": self.received.rows, "bytes": self.received.bytes}})
+            self.tell_progress()
+
+    def tell_progress(self) -> None:
+        """Send the numbers of received rows and bytes."""
+        self.tell({"progress": {"rows": self.received.rows, "bytes": self.received.bytes}})
 
     def tell(self, message: dict[str, object]) -> None:
         """Send a metadata message. If the client has left, nothing happens: the work is done."""

@@ -1,87 +1,150 @@
-"""Admission of calls: a cap on streams, and an orderly stop."""
+"""Admission of calls: limits for all callers together and for each caller, and an orderly stop.
 
+A lookup (rows by keys, or a few rows of a scan) has slots of its own. So full scans that take all slots for
+streams keep nobody from looking up a row.
+"""
+
+import math
 import sys
 import threading
 import time
+from collections import Counter
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from flight_server.errors import DrainingError, OverloadedError
 
+_FIRST_GAP_SECONDS = 0.5
+"""Time between the ends of two calls of a kind, before any has ended."""
+_SHORTEST_RETRY_SECONDS = 0.1
+_LONGEST_RETRY_SECONDS = 10.0
+_WEIGHT = 0.2
+"""Weight of the latest gap between two ends in their moving average."""
 
-@dataclass
+
+class Limit(NamedTuple):
+    """Numbers of calls of one kind that may run at the same time."""
+
+    total: int
+    of_caller: int
+    """Calls of one caller."""
+
+
 class _Slots:
-    """Number and limit of the running calls of one kind."""
+    """Slots of one kind of call. The methods are called with the lock of the admission."""
 
-    name: str
-    limit: int
-    used: int = 0
+    def __init__(self, name: str, limit: Limit) -> None:
+        self.name = name
+        self.limit = limit
+        self.used = 0
+        self.of_callers: Counter[str] = Counter()
+        self._gap_seconds = _FIRST_GAP_SECONDS
+        self._last_end: float | None = None
+        self._promised = 0.0
+        """Time at which the slot is expected to be free that was promised last."""
+
+    def enter(self, caller: str) -> None:
+        """Take a slot. Raises OverloadedError if the caller or all callers together have too many."""
+        if self.used >= self.limit.total:
+            raise self._refusal(f"{self.limit.total} {self.name} are running, the most this server allows")
+        if self.of_callers[caller] >= self.limit.of_caller:
+            most = self.limit.of_caller
+            raise self._refusal(
+                f"{most} {self.name} of this caller are running, the most one caller may have"
+            )
+        self.used += 1
+        self.of_callers[caller] += 1
+
+    def leave(self, caller: str) -> None:
+        self.used -= 1
+        self.of_callers[caller] -= 1
+        if not self.of_callers[caller]:
+            del self.of_callers[caller]
+        now = time.monotonic()
+        if self._last_end is not None:
+            self._gap_seconds += _WEIGHT * (now - self._last_end - self._gap_seconds)
+        self._last_end = now
+
+    def _refusal(self, reason: str) -> OverloadedError:
+        """Return the error with the time at which a slot is expected to be free.
+
+        Callers that are refused one after the other get later and later times, as slots become free.
+        """
+        now = time.monotonic()
+        self._promised = max(self._promised, now) + self._gap_seconds
+        seconds = min(max(self._promised - now, _SHORTEST_RETRY_SECONDS), _LONGEST_RETRY_SECONDS)
+        self._promised = now + seconds
+        return OverloadedError(reason, retry_after=seconds)
 
 
 class _Slot:
-    """Context of one running call, stream, upload or change. (A class is faster than a generator.)"""
+    """Context of one running call, stream, lookup, upload or change. (A class is faster than a generator.)"""
 
-    __slots__ = ("_admission", "_slots")
+    __slots__ = ("_admission", "_caller", "_slots")
 
-    def __init__(self, admission: "Admission", slots: _Slots) -> None:
+    def __init__(self, admission: "Admission", slots: _Slots, caller: str) -> None:
         self._admission = admission
         self._slots = slots
+        self._caller = caller
 
     def __enter__(self) -> None:
-        self._admission._enter(self._slots)
+        self._admission._enter(self._slots, self._caller)
 
     def __exit__(self, *_: object) -> None:
-        self._admission._leave(self._slots)
+        self._admission._leave(self._slots, self._caller)
 
 
 class Admission:
-    """Counter of the running calls, streams, uploads and changes, with a limit for each kind.
+    """Counter of the running calls, streams, lookups, uploads and changes, with a limit for each kind.
 
-    `close` refuses new calls. `end_streams` ends the running streams."""
+    A caller is a text: the subject of an identity, or the host of an anonymous client. `close` refuses new
+    calls. `end_streams` ends the running streams.
+    """
 
-    def __init__(self, max_streams: int, max_puts: int) -> None:
+    def __init__(self, streams: Limit, puts: Limit) -> None:
         self._changed = threading.Condition()
-        self._calls = _Slots("calls", sys.maxsize)
-        self._streams = _Slots("streams", max_streams)
-        self._puts = _Slots("uploads", max_puts)
-        self._changes = _Slots("changes", max_puts)
+        self._calls = _Slots("calls", Limit(sys.maxsize, sys.maxsize))
+        self._streams = _Slots("streams", streams)
+        self._lookups = _Slots("lookups", streams)
+        self._puts = _Slots("uploads", puts)
+        self._changes = _Slots("changes", puts)
         self._running = 0
         self._closed = False
         self._ending = threading.Event()
 
     def call(self) -> AbstractContextManager[None]:
         """Return a context that counts one call; its start raises DrainingError after `close`."""
-        return _Slot(self, self._calls)
+        return _Slot(self, self._calls, "")
 
-    def stream(self) -> AbstractContextManager[None]:
-        """Return a context that counts one stream; its start raises OverloadedError at the limit.
+    def stream(self, caller: str) -> AbstractContextManager[None]:
+        """Return a context that counts one stream; its start raises OverloadedError at a limit.
 
         A stream lasts longer than the call that opens it.
         """
-        return _Slot(self, self._streams)
+        return _Slot(self, self._streams, caller)
 
-    def put(self) -> AbstractContextManager[None]:
-        """Return a context that counts one upload; its start raises OverloadedError at the limit."""
-        return _Slot(self, self._puts)
+    def lookup(self, caller: str) -> AbstractContextManager[None]:
+        """Return a context that counts one lookup. The limits are those of streams, counted separately."""
+        return _Slot(self, self._lookups, caller)
 
-    def change(self) -> AbstractContextManager[None]:
-        """Return a context that counts one action that changes datasets. The limit is that of uploads."""
-        return _Slot(self, self._changes)
+    def put(self, caller: str) -> AbstractContextManager[None]:
+        """Return a context that counts one upload; its start raises OverloadedError at a limit."""
+        return _Slot(self, self._puts, caller)
 
-    def _enter(self, slots: _Slots) -> None:
+    def change(self, caller: str) -> AbstractContextManager[None]:
+        """Return a context that counts one action that changes datasets. The limits are those of uploads."""
+        return _Slot(self, self._changes, caller)
+
+    def _enter(self, slots: _Slots, caller: str) -> None:
         with self._changed:
             if slots is self._calls and self._closed:
                 raise DrainingError("the server is shutting down; try another one or again later")
-            if slots.used >= slots.limit:
-                raise OverloadedError(
-                    f"{slots.limit} {slots.name} are running, the most this server allows; try again later"
-                )
-            slots.used += 1
+            slots.enter(caller)
             self._running += 1
 
-    def _leave(self, slots: _Slots) -> None:
+    def _leave(self, slots: _Slots, caller: str) -> None:
         with self._changed:
-            slots.used -= 1
+            slots.leave(caller)
             self._running -= 1
             self._changed.notify_all()
 
@@ -111,6 +174,21 @@ class Admission:
         return self._streams.used
 
     @property
+    def lookups(self) -> int:
+        """Number of running lookups."""
+        return self._lookups.used
+
+    @property
     def puts(self) -> int:
         """Number of running uploads."""
         return self._puts.used
+
+    @property
+    def changes(self) -> int:
+        """Number of running actions that change datasets."""
+        return self._changes.used
+
+
+def limit_of(total: int, of_caller: int | None) -> Limit:
+    """Return the limit of a kind of call. A caller may have three quarters of it if nothing else is said."""
+    return Limit(total, math.ceil(total * 3 / 4) if of_caller is None else min(of_caller, total))

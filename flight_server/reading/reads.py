@@ -51,6 +51,8 @@ from lance_core.api.serving import BatchRun as BatchRun  # the batches of a `Sca
 
 Asked: TypeAlias = ReadCommand | Ticket
 
+_FEW_ROWS = 1000
+"""Most rows of a scan that counts as a lookup."""
 _KEY_COLUMNS = {"offsets": ROW_OFFSET, "row_ids": ROW_ID, "row_addresses": ROW_ADDRESS}
 
 
@@ -94,6 +96,8 @@ class ScanStream:
     has_dictionaries: bool
     """Whether a type of the schema, or a type below it, is a dictionary."""
     compression: str = "none"
+    is_lookup: bool = False
+    """Whether these are rows of keys, or few rows that no filter has to be evaluated for."""
 
 
 class Reads:
@@ -294,13 +298,14 @@ class Reads:
     def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
         runs = stream_plan(snapshot, plan)
         has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
-        return ScanStream(plan.schema, runs, has_dictionaries, compression)
+        is_lookup = plan.options.filter is None and plan.num_rows <= _FEW_ROWS
+        return ScanStream(plan.schema, runs, has_dictionaries, compression, is_lookup)
 
     def _take(self, snapshot: Snapshot, keys: RowKeys, asked: TakeCommand | Ticket) -> ScanStream:
         reads = TakeReads(snapshot, asked.columns, asked.blob_handling)
         numbers = np.array(keys.values, np.uint64)  # of integers that the parser of the command checked
         runs = reads.batch_runs(_KEY_COLUMNS[keys.kind], numbers)
-        return ScanStream(reads.schema, runs, reads.has_dictionaries)
+        return ScanStream(reads.schema, runs, reads.has_dictionaries, is_lookup=True)
 
     def _blobs(
         self, snapshot: Snapshot, column: str, keys: RowKeys, asked: BlobsCommand | Ticket

@@ -54,7 +54,7 @@ ERRORS: list[tuple[Exception, grpc.StatusCode, int]] = [
     (CorruptFileError("odd", file="data/a.lance", column="c", page=3), grpc.StatusCode.INTERNAL, 18),
     (StorageError("disk"), grpc.StatusCode.UNAVAILABLE, 17),
     (FileMissingError("gone"), grpc.StatusCode.UNAVAILABLE, 17),
-    (OverloadedError("full"), grpc.StatusCode.UNAVAILABLE, 21),
+    (OverloadedError("full", retry_after=1.5), grpc.StatusCode.UNAVAILABLE, 21),
     (DrainingError("stopping"), grpc.StatusCode.UNAVAILABLE, 17),
     (RuntimeError(SECRET), grpc.StatusCode.INTERNAL, 18),
     (OSError(2, "No such file or directory", SECRET), grpc.StatusCode.INTERNAL, 18),

@@ -79,7 +79,7 @@ def test_no_error_class_is_unmapped() -> None:
         (CorruptFileError("broken"), flight.FlightInternalError, 18, False),
         (StorageError("disk"), flight.FlightUnavailableError, 17, True),
         (FileMissingError("file"), flight.FlightUnavailableError, 17, False),
-        (OverloadedError("full"), flight.FlightUnavailableError, 21, True),
+        (OverloadedError("full", retry_after=1.5), flight.FlightUnavailableError, 21, True),
         (DrainingError("stopping"), flight.FlightUnavailableError, 17, True),
     ],
 )

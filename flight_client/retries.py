@@ -1,0 +1,67 @@
+"""Repetition of calls that failed for a time: how often, how long to wait, and when to give up."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from flight_client.errors import LanceError
+
+_FIRST_WAIT_SECONDS = 0.05
+_LONGEST_WAIT_SECONDS = 5.0
+_JITTER = 0.25
+"""Share by which a wait is longer than a server said, at random, so that clients do not come together."""
+
+
+class Retries:
+    """Attempts of one call. Servers are tried in turn; after an error of each, the client waits.
+
+    A server that is busy says when to come back. Then the client waits that long, and the attempt does not
+    count: it ends only when the client has waited for `patience` seconds in all.
+    """
+
+    def __init__(self, attempts: int, patience: float, num_servers: int) -> None:
+        """Fail after `attempts` attempts, or after `patience` seconds of waiting for busy servers."""
+        self.failures = 0
+        """Failures so far: the number of the server to try next, modulo the number of servers."""
+        self._attempts = attempts
+        self._patience = patience
+        self._num_servers = num_servers
+        self._counted = 0
+        self._waited = 0.0
+        self._told: float | None = None
+
+    def after(self, error: LanceError) -> None:
+        """Return when the next attempt is due. Raise `error` if there is none."""
+        self.failures += 1
+        if not error.retryable:
+            raise error
+        if error.retry_after is None:
+            self._counted += 1
+            if self._counted >= self._attempts:
+                raise error
+        else:
+            self._told = min(error.retry_after, self._told or error.retry_after)
+        if self.failures % self._num_servers:
+            return
+        seconds = self._pause()
+        if error.retry_after is not None and self._waited + seconds > self._patience:
+            raise error
+        self._waited += seconds
+        time.sleep(seconds)
+
+    def succeed(self) -> None:
+        """Begin to count anew: the call made progress."""
+        self.failures = self._counted = 0
+        self._waited = 0.0
+
+    def _pause(self) -> float:
+        """Return how long to wait after all servers failed once more, in seconds."""
+        longest = min(
+            _FIRST_WAIT_SECONDS * 2 ** (self.failures // self._num_servers - 1), _LONGEST_WAIT_SECONDS
+        )
+        seconds = random.uniform(longest / 2, longest)
+        if self._told is not None:
+            seconds = max(seconds, self._told * random.uniform(1, 1 + _JITTER))
+        self._told = None
+        return seconds

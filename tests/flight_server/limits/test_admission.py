@@ -1,0 +1,113 @@
+"""Limits of all callers together and of each one, and the time at which a slot is expected to be free."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+from flight_server.errors import OverloadedError
+from flight_server.limits.admission import Admission, Limit, limit_of
+from support.served import Root, StartServer
+from support.tokens import OTHER_TOKEN, TOKEN, write_accounts
+
+PUT = flight.FlightDescriptor.for_command(
+    b'{"write": {"dataset": "held", "mode": "create", "report_bytes": 1}}'
+)
+LARGE = pa.table({"n": pa.array(range(4_000_000))})
+
+
+def bearer(token: str) -> flight.FlightCallOptions:
+    return flight.FlightCallOptions(headers=[(b"authorization", b"Bearer " + token.encode())])
+
+
+@contextmanager
+def held_stream(client: flight.FlightClient, options: flight.FlightCallOptions) -> Iterator[None]:
+    """A stream that has begun, and lasts as long as the block."""
+    reader = client.do_get(flight.Ticket(b'{"scan": {"dataset": "large"}}'), options)
+    reader.read_chunk()
+    try:
+        yield
+    finally:
+        reader.cancel()
+
+
+def test_a_caller_leaves_slots_for_others(tmp_path: Path, serve: StartServer) -> None:
+    """T6: a subject that has all the streams and uploads it may have keeps no other subject from its own, and
+    nobody from looking up rows.
+    """
+    import lance_core
+
+    lance_core.write_dataset(LARGE, tmp_path / "root" / "large.lance")
+    write_accounts(tmp_path / "accounts.toml")
+    options = ("--accounts-file", str(tmp_path / "accounts.toml"), "--max-streams", "3")
+    server = serve(tmp_path / "root", *options, "--max-caller-streams", "2", "--max-caller-puts", "1")
+    ana, ben = bearer(TOKEN), bearer(OTHER_TOKEN)
+    with server.client() as client, ExitStack() as streams:
+        for _ in range(2):
+            streams.enter_context(held_stream(client, ana))
+        with pytest.raises(flight.FlightUnavailableError, match="2 streams of this caller") as caught:
+            client.do_get(flight.Ticket(b'{"scan": {"dataset": "large"}}'), ana).read_all()
+        assert json.loads(caught.value.extra_info)["retry_after_ms"] > 0
+        for _ in range(1):
+            streams.enter_context(held_stream(client, ben))
+        with pytest.raises(flight.FlightUnavailableError, match="3 streams are running"):
+            client.do_get(flight.Ticket(b'{"scan": {"dataset": "large"}}'), ben).read_all()
+        take = flight.Ticket(b'{"take": {"dataset": "large", "offsets": [7, 3999999]}}')
+        few = flight.Ticket(b'{"scan": {"dataset": "large", "limit": 3}}')
+        assert client.do_get(take, ana).read_all()["n"].to_pylist() == [7, 3999999]
+        assert client.do_get(few, ben).read_all()["n"].to_pylist() == [0, 1, 2]
+        writer, answers = client.do_put(PUT, LARGE.schema, ana)
+        answers.read()
+        refused, _ = client.do_put(PUT, LARGE.schema, ana)
+        with pytest.raises(flight.FlightUnavailableError, match="1 uploads of this caller"):
+            refused.close()
+        other, answers = client.do_put(PUT, LARGE.schema, ben)
+        assert b"progress" in answers.read().to_pybytes()
+        for each in (writer, other):
+            with pytest.raises(pa.ArrowInvalid):
+                each.close()
+
+
+def test_hosts_are_callers_where_nobody_is_asked(root: Root, serve: StartServer) -> None:
+    """T6: connections of one host count together, however many it opens."""
+    server = serve(root.path, "--max-puts", "4")
+    clients = [server.client() for _ in range(4)]
+    started = [client.do_put(PUT, LARGE.schema) for client in clients[:3]]
+    for _, answers in started:
+        assert b"progress" in answers.read().to_pybytes()
+    refused, _ = clients[3].do_put(PUT, LARGE.schema)
+    with pytest.raises(flight.FlightUnavailableError, match="3 uploads of this caller"):
+        refused.close()
+    for writer, _ in started:
+        with pytest.raises(pa.ArrowInvalid):
+            writer.close()
+    for client in clients:
+        client.close()
+
+
+def test_refused_callers_come_one_after_the_other() -> None:
+    """T6: a caller that is refused later is told to come later, but never in more than ten seconds."""
+    admission = Admission(Limit(1, 1), Limit(1, 1))
+    with admission.stream("ana"):
+        told = []
+        for _ in range(40):
+            with pytest.raises(OverloadedError) as caught, admission.stream("ben"):
+                pass
+            told.append(caught.value.retry_after)
+        assert told == sorted(told)
+        assert told[0] < 1 < told[10] <= told[-1] <= 10
+        assert (admission.streams, admission.lookups) == (1, 0)
+    with admission.stream("ben"):
+        pass
+
+
+def test_the_share_of_a_caller() -> None:
+    assert limit_of(256, None) == (256, 192)
+    assert [limit_of(total, None).of_caller for total in (1, 2, 3, 4)] == [1, 2, 3, 3]
+    assert limit_of(8, 99) == (8, 8)
