@@ -26,6 +26,8 @@ _FACTS = "facts"
 
 _PLAIN = re.compile(r"[^\s\"=]+")
 _log = logging.getLogger("flight_server")
+_of_process: dict[str, object] = {}
+"""Facts of every line."""
 
 
 class TextFormatter(logging.Formatter):
@@ -71,11 +73,15 @@ FORMATTERS: Mapping[str, type[logging.Formatter]] = {"text": TextFormatter, "jso
 """Formatters by the value of the setting `log_format`."""
 
 
-def configure_logging(level: str, line_format: str = "text") -> None:
+def configure_logging(level: str, line_format: str = "text", worker: int | None = None) -> None:
     """Send the records of `level` and above to stderr, in one of the forms of `FORMATTERS`.
+
+    Lines have the number of the worker, if it is given.
 
     Other libraries get no level below WARNING: at DEBUG some log request headers, which hold credentials.
     """
+    if worker is not None:
+        _of_process["worker"] = worker
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(FORMATTERS[line_format]())
     number = logging.getLevelNamesMapping()[level]
@@ -94,7 +100,7 @@ def log_event(
 ) -> None:
     """Write one line: the event, then the facts in their order. A fact that is None is left out."""
     if _log.isEnabledFor(level):
-        told = {name: value for name, value in facts.items() if value is not None}
+        told = {name: value for name, value in (_of_process | dict(facts)).items() if value is not None}
         _log.log(level, event, exc_info=stack_of, extra={_FACTS: told})
 
 

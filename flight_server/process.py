@@ -6,14 +6,15 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
 
 import lance_core
 from flight_server.listener import Listener
 from flight_server.logs import configure_logging, log_event, without_secrets
+from flight_server.peers.checks import Peers
 from flight_server.security.transport import ways_to_authenticate
-from flight_server.server import FlightServer
 from flight_server.service import Service
 from flight_server.settings import Settings
 from lance_core.errors import LanceError
@@ -27,24 +28,44 @@ _LONGEST_SWEEP_SECONDS = 3600.0
 _LAST_WORDS_SECONDS = 1.0
 
 
-def run_server(settings: Settings) -> None:
+def run_server(
+    settings: Settings,
+    ready: Callable[[Service, str], None] | None = None,
+    worker: int | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT; then end the process with exit code 0. SIGHUP reads files again.
 
     The first line on stdout is the URI, written when the server is ready. The first signal refuses new
     calls and lets running streams end within the grace; the clients of the others are told to come back. A
     second signal ends the process at once, with 128 + its number. To be called on the main thread.
+
+    Args:
+        settings: settings of the server.
+        ready: gets the service and the URI when the server is ready, instead of stdout.
+        worker: number of the process for its log, if it is one of several behind a port.
     """
-    received = _signals()
+    received = signals()
     # No stack may reach a client, and the binding attaches one to NOT_FOUND, INVALID_ARGUMENT and
     # UNIMPLEMENTED.
     sys.tracebacklimit = 0
-    configure_logging(settings.log_level, settings.log_format)
-    for warning in Settings.unknown_variables():
-        log_event(logging.WARNING, "unknown_variable", {"message": warning})
+    configure_logging(settings.log_level, settings.log_format, worker)
+    if worker is None:
+        report_unknown_variables()
     service = Service(settings)
     listener = Listener(service)
-    log_event(logging.INFO, "start", _started(service, listener.server))
-    print(listener.server.uri, flush=True)
+    uri = listener.server.uri
+    service.servers.update(own=listener.server.locations)
+    log_event(logging.INFO, "start", started(settings, uri, service.signing_key.origin))
+    if ready is None:
+        print(uri, flush=True)
+    else:
+        ready(service, uri)
+    Peers(
+        settings,
+        service.signing_key.key,
+        lambda locations: service.servers.update(ready_peers=locations),
+        own=service.servers.own,
+    ).start()
     for work in (partial(_expire_staged, service), listener.watch):
         threading.Thread(target=work, daemon=True).start()
     # FlightServerBase.serve() is not used: it lets SIGTERM kill the process.
@@ -64,25 +85,30 @@ def _reload(listener: Listener, service: Service) -> None:
     listener.renew()
 
 
-def _started(service: Service, server: FlightServer) -> dict[str, object]:
+def report_unknown_variables() -> None:
+    """Write a line to the log for each environment variable that looks like a setting, but is none."""
+    for warning in Settings.unknown_variables():
+        log_event(logging.WARNING, "unknown_variable", {"message": warning})
+
+
+def started(settings: Settings, uri: str, key_origin: str) -> dict[str, object]:
     """Return the facts for the log about a server that starts, without keys and credentials."""
-    settings = service.settings
     return {
         "version": lance_core.__version__,
         "root": without_secrets(settings.root),
-        "address": server.uri,
+        "address": uri,
         "memory_limit": settings.memory_limit,
         "max_streams": settings.max_streams,
         "max_puts": settings.max_puts,
         "verify_checksums": settings.verify_checksums,
         "cache_dir": settings.cache_dir or "none",
-        "signing_key": service.signing_key.origin,
+        "signing_key": key_origin,
         "tls": settings.tls_cert is not None,
         "auth": ",".join(ways_to_authenticate(settings)) or "none",
     }
 
 
-def _signals() -> int:
+def signals() -> int:
     """Return a pipe from which the numbers of the signals can be read, one byte each.
 
     Blocking them for `sigwait` is not enough: libraries make threads when they are imported, in which they

@@ -18,11 +18,12 @@ from flight_server.handlers.get_schema import get_schema
 from flight_server.handlers.list_flights import list_flights
 from flight_server.security.transport import Certificates, check_transport
 from flight_server.service import Service
+from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
 
 Context: TypeAlias = flight.ServerCallContext
 Descriptor: TypeAlias = flight.FlightDescriptor
-_WILDCARD_HOSTS = ("0.0.0.0", "::", "[::]")
+WILDCARD_HOSTS = ("0.0.0.0", "::", "[::]")
 
 
 _PROBLEMS = {
@@ -45,9 +46,8 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         check_transport(settings)
         certificates = Certificates.load(settings)
         self._service = service
-        self._host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
-        self._scheme = "grpc" if certificates is None else "grpc+tls"
-        _check_address(settings.host.strip("[]"), port)
+        for probe in bound_sockets(settings.host, port):  # gRPC would write its reason to stderr
+            probe.close()
         arguments = _tls(certificates)
         credentials = None
         if service.authenticator is not None:
@@ -56,12 +56,12 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             if service.authenticator.takes_passwords:
                 arguments["auth_handler"] = handshakes
         arguments["middleware"] = {MIDDLEWARE: ReadHeaders(credentials)}
-        super().__init__(f"{self._scheme}://{self._host}:{port}", **arguments)
+        super().__init__(uri_of(settings, port), **arguments)
 
     @property
     def uri(self) -> str:
         """Address to which clients connect that can reach the host."""
-        return f"{self._scheme}://{self._host}:{self.port}"
+        return uri_of(self._service.settings, self.port)
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -69,14 +69,14 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
 
         There are none if the server listens at all interfaces and none is configured.
         """
-        bound = () if self._service.settings.host in _WILDCARD_HOSTS else (self.uri,)
+        bound = () if self._service.settings.host in WILDCARD_HOSTS else (self.uri,)
         return self._service.settings.advertise or bound
 
     def list_flights(self, context: Context, criteria: bytes) -> Iterator[flight.FlightInfo]:
         return list_flights(self._service, context, criteria)
 
     def get_flight_info(self, context: Context, descriptor: Descriptor) -> flight.FlightInfo:
-        return get_flight_info(self._service, context, descriptor, self.locations)
+        return get_flight_info(self._service, context, descriptor)
 
     def get_schema(self, context: Context, descriptor: Descriptor) -> flight.SchemaResult:
         return get_schema(self._service, context, descriptor)
@@ -119,26 +119,34 @@ def _tls(certificates: Certificates | None) -> dict[str, Any]:
     return arguments
 
 
-def _check_address(host: str, port: int) -> None:
-    """Raise an error that says why no server can listen at an address.
+def uri_of(settings: Settings, port: int) -> str:
+    """Return the address of a server with these settings that listens on a port."""
+    host = f"[{settings.host}]" if ":" in settings.host.strip("[]") else settings.host
+    return f"{'grpc' if settings.tls_cert is None else 'grpc+tls'}://{host}:{port}"
 
-    (gRPC would write its reason to stderr.)
+
+def bound_sockets(host: str, port: int) -> list[socket.socket]:
+    """Return sockets that are bound to a port of all addresses of a host; port 0 takes any free one.
 
     Raises:
         InvalidInputError: the port is in use or needs more rights, or the host is not this machine.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError:
         raise InvalidInputError(f"the name of the host to listen on is not known: {host}") from None
+    bound: list[socket.socket] = []
     for family, kind, protocol, _, address in found:
-        with socket.socket(family, kind, protocol) as probe:
-            # As gRPC does: connections of a server that has ended do not block its port.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(address)
-            except OSError as error:
-                problem = _PROBLEMS.get(
-                    error.errno or 0, "cannot listen on {host}:{port}: " + str(error.strerror)
-                )
-                raise InvalidInputError(problem.format(host=host, port=port)) from None
+        bound.append(socket.socket(family, kind, protocol))
+        # As gRPC does: connections of a server that has ended do not block its port.
+        bound[-1].setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound[-1].bind((address[0], bound[0].getsockname()[1] if len(bound) > 1 else port, *address[2:]))
+        except OSError as error:
+            for each in bound:
+                each.close()
+            problem = _PROBLEMS.get(
+                error.errno or 0, "cannot listen on {host}:{port}: " + str(error.strerror)
+            )
+            raise InvalidInputError(problem.format(host=host, port=port)) from None
+    return bound

@@ -17,11 +17,13 @@ from flight_server.catalog.local import Catalog
 from flight_server.catalog.store import StoreCatalog
 from flight_server.limits.admission import Admission, limit_of
 from flight_server.limits.allocator import Allocator
+from flight_server.peers.servers import Servers
 from flight_server.reading.datasets import Datasets
 from flight_server.reading.reads import Reads
 from flight_server.reading.ticket_lifetime import Tickets
 from flight_server.security.authentication import Authenticator
 from flight_server.security.identity import Identity
+from flight_server.security.server_tokens import key_id
 from flight_server.security.signing_key import signing_key
 from flight_server.security.transport import ways_to_authenticate
 from flight_server.settings import Settings
@@ -42,6 +44,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.servers = Servers()
         self.allocator = Allocator()
         self.admission = Admission(
             limit_of(settings.max_streams, settings.max_caller_streams),
@@ -102,6 +105,8 @@ class Service:
             "status": "ok",
             "version": lance_core.__version__,
             "uptime": uptime,
+            "locations": self.servers.own,
+            "key_id": key_id(self.signing_key.key),
             "caches": {name: asdict(use) for name, use in caches.items()},
             "reads": self._session.settings(),
         }

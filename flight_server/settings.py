@@ -16,6 +16,7 @@ from flight_server.configuration.values import (
     parse_count,
     parse_directories,
     parse_file,
+    parse_interval,
     parse_key,
     parse_leeway,
     parse_locations,
@@ -26,6 +27,7 @@ from flight_server.configuration.values import (
     parse_stage_expiry,
     parse_storage_options,
     parse_switch,
+    parse_workers,
 )
 from lance_core.api.serving import is_object_store
 from lance_core.errors import InvalidInputError
@@ -78,6 +80,20 @@ class Settings:
     """Locations written into endpoints, comma separated in the environment; empty: the address the server
     is bound to.
     """
+    peers: tuple[str, ...] = _setting((), parse_locations, separator=",")
+    """Locations of the other servers of the root, which endpoints name while they are ready; this server's
+    own location may be among them.
+    """
+    peer_check_interval: float = _setting(2.0, parse_interval)
+    """Seconds between two questions to the same peer whether it is ready."""
+    peer_ca: str | None = _setting(None, parse_file, is_path=True)
+    """Certificates of authorities that the certificates of peers are checked with, PEM. None: those of the
+    system.
+    """
+    workers: int = _setting(1, parse_workers)
+    """Server processes behind the port."""
+    worker_port: int = _setting(0, parse_port)
+    """Port of the first worker, the others follow; 0: any free ports."""
     memory_limit: int = _setting(512 << 20, parse_bytes)
     """Bytes that all streams together may use for read-ahead and caches."""
     max_streams: int = _setting(256, parse_count)

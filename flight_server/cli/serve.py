@@ -6,6 +6,8 @@ import typer
 
 from flight_server.cli.server_options import Arguments, resolve, with_settings
 from flight_server.process import run_server
+from flight_server.settings import Settings
+from flight_server.workers.supervisor import run_workers
 
 
 @with_settings
@@ -20,4 +22,8 @@ def serve(
     The first line on stdout is the URI, printed when the server is ready. Each option can also be given in
     the environment, as LANCE_FLIGHT_HOST and so on; `lance-flight config` tells what comes from where.
     """
-    run_server(resolve(root, given))
+    settings = resolve(root, given)
+    if settings.workers == 1:
+        run_server(settings)
+    else:
+        run_workers(settings, {name: each.text for name, each in Settings.given(given).items()})

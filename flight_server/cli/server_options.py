@@ -14,7 +14,7 @@ from lance_core.errors import InvalidInputError
 Arguments = Mapping[str, str | None]
 """Settings as texts by name, None where one is not given."""
 
-_SEPARATORS = {"advertise": ",", "allow_base": os.pathsep}
+_SEPARATORS = {"advertise": ",", "peers": ",", "allow_base": os.pathsep}
 """Between the values of an option that may be repeated, as in its environment variable."""
 
 
@@ -35,6 +35,11 @@ _OPTIONS: Mapping[str, Any] = {
     "host": _text("Address to listen on."),
     "port": _text("Port; 0 takes any free one."),
     "advertise": _texts("Location to give to clients, such as grpc://host:8815"),
+    "peers": _texts("Location of another server of the root, such as grpc://other:8815"),
+    "peer_check_interval": _text("Seconds between two checks whether a peer is ready."),
+    "peer_ca": _text("Authorities, PEM, that certificates of peers are checked with."),
+    "workers": _text("Server processes behind the port."),
+    "worker_port": _text("Port of the first worker, the others follow; 0 takes any free ones."),
     "memory_limit": _text("Memory for read-ahead and caches of all streams, such as 256MiB."),
     "max_streams": _text("Streams that may run at the same time."),
     "max_puts": _text("Uploads that may run at the same time."),

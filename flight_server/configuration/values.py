@@ -13,6 +13,7 @@ from lance_core.errors import InvalidInputError
 MINIMUM_KEY_BYTES = 16
 MAXIMUM_STAGE_SECONDS = 3 * 24 * 3600
 MAXIMUM_LEEWAY_SECONDS = 60
+MAXIMUM_WORKERS = 256
 
 _SIZE = re.compile(r"(\d+)\s*([KMGT]i?)?B?", re.IGNORECASE)
 _SIZE_FACTOR = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -51,6 +52,22 @@ def parse_seconds(text: str) -> float:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,6})?", text):
         raise InvalidInputError(f"not a number of seconds: {text!r}")
     return float(text)
+
+
+def parse_interval(text: str) -> float:
+    """Return a number of seconds, 0.1 or more."""
+    seconds = parse_seconds(text)
+    if seconds < 0.1:
+        raise InvalidInputError(f"not at least 0.1 seconds: {text!r}")
+    return seconds
+
+
+def parse_workers(text: str) -> int:
+    """Return a number of processes, from 1 to `MAXIMUM_WORKERS`."""
+    count = parse_count(text)
+    if count > MAXIMUM_WORKERS:
+        raise InvalidInputError(f"more than {MAXIMUM_WORKERS} workers: {text!r}")
+    return count
 
 
 def parse_stage_expiry(text: str) -> float:

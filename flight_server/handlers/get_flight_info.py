@@ -8,29 +8,25 @@ from pyarrow import flight
 from flight_server.handlers.call import Call, named
 from flight_server.handlers.descriptor import command_of
 from flight_server.handlers.rpc import rpc
+from flight_server.reading.reads import PlannedScan
 from flight_server.service import Service
 
 # "Use the connection you have": last, because clients that connect to the first location cannot connect to
 # this one.
-REUSE_CONNECTION = "arrow-flight-reuse-connection://?"
+REUSE_CONNECTION = flight.Location("arrow-flight-reuse-connection://?")
 
 
 @rpc
-def get_flight_info(
-    service: Service,
-    call: Call,
-    descriptor: flight.FlightDescriptor,
-    locations: tuple[str, ...],
-) -> flight.FlightInfo:
-    """Plan a scan; `locations` are the addresses under which this server advertises itself."""
+def get_flight_info(service: Service, call: Call, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
+    """Plan a scan. Its endpoints name this server and the peers that are ready, best first."""
     command = command_of(descriptor)
     call.describe(lambda: named(command.dataset))
-    planned = service.reads.plan(command)
+    planned = service.reads.plan(command, num_servers=service.servers.count)
     call.describe(lambda: {"version": planned.version, "endpoints": len(planned.tickets)})
     expires = expiration_time(planned.expires)
     endpoints = [
         flight.FlightEndpoint(ticket, [*locations, REUSE_CONNECTION], expiration_time=expires)
-        for ticket in planned.tickets
+        for ticket, locations in zip(planned.tickets, _locations(service, planned), strict=True)
     ]
     metadata = {
         "dataset": planned.dataset,
@@ -50,6 +46,15 @@ def get_flight_info(
         ordered=planned.ordered,
         app_metadata=json.dumps(metadata).encode(),
     )
+
+
+def _locations(service: Service, planned: PlannedScan) -> list[list[flight.Location]]:
+    """Return the locations of each endpoint. Few locations are parsed, however many endpoints there are."""
+    parsed: dict[str, flight.Location] = {}
+    return [
+        [parsed.get(uri) or parsed.setdefault(uri, flight.Location(uri)) for uri in uris]
+        for uris in service.servers.of_endpoints(planned.affinities)
+    ]
 
 
 def expiration_time(expires: int) -> pa.TimestampScalar:

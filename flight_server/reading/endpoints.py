@@ -1,8 +1,70 @@
-"""Distribution of the row ranges of a plan to the endpoints of a Flight."""
+"""Distribution of the row ranges of a plan to the endpoints of a Flight, and of endpoints to servers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
-from lance_core.api.serving import FragmentScan
+import numpy as np
+
+from flight_server.peers.rendezvous import Affinity
+from flight_server.requests.commands import RowKeys
+from lance_core.api.serving import Fragment, FragmentScan
+
+_SMALLEST_RANGE_BYTES = 4 << 20
+"""Bytes of data files below which another endpoint costs more than it gains."""
+
+_SMALLEST_RANGE_ROWS = 1 << 16
+"""Rows below which it does, if the manifest does not know the sizes of the files."""
+
+
+def split_for_servers(
+    scans: Sequence[FragmentScan], fragments: Mapping[int, Fragment], num_servers: int
+) -> list[FragmentScan]:
+    """Return the scans, large ones split into ranges of about equal size.
+
+    A scan is large if it has more rows than a share of all rows, when each of `num_servers` has the same
+    share. Ranges of less than `_SMALLEST_RANGE_BYTES` are not made.
+    """
+    if num_servers < 2:
+        return list(scans)
+    share = -(-sum(scan.end - scan.start for scan in scans) // num_servers)
+    ranges: list[FragmentScan] = []
+    for scan in scans:
+        num_rows = scan.end - scan.start
+        smallest = _smallest_range(fragments[scan.fragment_id])
+        count = min(-(-num_rows // share), max(1, num_rows // smallest))
+        cuts = [scan.start + num_rows * number // count for number in range(count + 1)]
+        ranges.extend(FragmentScan(scan.fragment_id, start, end) for start, end in pairwise(cuts))
+    return ranges
+
+
+def affinities(
+    dataset: str,
+    endpoints: Sequence[Sequence[FragmentScan]],
+    fragments: Mapping[int, Fragment],
+    *,
+    are_stable: bool,
+) -> list[Affinity]:
+    """Return what decides which server reads each endpoint: the data file of its first row.
+
+    Where ranges of a fragment `are_stable`, whatever the number of servers, each range has a key of its own.
+    """
+    found: list[Affinity] = []
+    turn = 0
+    before: int | None = None
+    for endpoint in endpoints:
+        if not endpoint:
+            found.append(Affinity(dataset.encode()))
+            continue
+        first = endpoint[0]
+        turn = turn + 1 if first.fragment_id == before else 0
+        before = first.fragment_id
+        files = fragments[first.fragment_id].files
+        key = f"{dataset} {files[0].path if files else first.fragment_id}"
+        if not are_stable:
+            found.append(Affinity(key.encode(), turn))
+        else:
+            found.append(Affinity(f"{key} {first.start}".encode() if turn else key.encode()))
+    return found
 
 
 def split_scans(
@@ -35,6 +97,19 @@ def split_scans(
                 endpoint, room = [], ranges_per_endpoint
     if endpoint:
         yield tuple(endpoint)
+
+
+def affinity_of_keys(dataset: str, keys: RowKeys) -> Affinity:
+    """Return the affinity of single rows: lookups of one dataset spread over the servers by their keys."""
+    return Affinity(dataset.encode() + np.array(keys.values, np.uint64).tobytes())
+
+
+def _smallest_range(fragment: Fragment) -> int:
+    """Return the rows of the smallest range that is worth an endpoint, 1 or more."""
+    sizes = [file.size for file in fragment.files]
+    if not all(sizes):
+        return _SMALLEST_RANGE_ROWS
+    return max(1, _SMALLEST_RANGE_BYTES * fragment.physical_rows // max(sum(sizes), 1))
 
 
 def _num_ranges(scan: FragmentScan, rows_per_endpoint: int | None) -> int:

@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from flight_server.catalog.local import Catalog
+from flight_server.peers.rendezvous import Affinity
 from flight_server.reading.differences import difference_commands
-from flight_server.reading.endpoints import split_scans
+from flight_server.reading.endpoints import affinities, affinity_of_keys, split_for_servers, split_scans
 from flight_server.reading.lookups import Lookup
 from flight_server.reading.scan_options import plan_of, scan_options
 from flight_server.reading.ticket_lifetime import Tickets
@@ -33,6 +34,7 @@ from lance_core.api.serving import (
     ROW_OFFSET,
     BlobStream,
     Explanation,
+    FragmentScan,
     PrunedPlan,
     ScanOptions,
     ScanPlan,
@@ -62,6 +64,8 @@ class PlannedScan:
 
     schema: pa.Schema
     tickets: tuple[bytes, ...]
+    affinities: tuple[Affinity, ...]
+    """One per ticket."""
     expires: int
     """Seconds since the epoch at which the tickets expire."""
     num_rows: int
@@ -115,8 +119,11 @@ class Reads:
         reads._tickets = self._tickets.of(subject)
         return reads
 
-    def plan(self, command: ReadCommand) -> PlannedScan:
-        """Plan a command, on the version that it names or on the latest one."""
+    def plan(self, command: ReadCommand, *, num_servers: int = 1) -> PlannedScan:
+        """Plan a command, on the version that it names or on the latest one.
+
+        Fragments that are large for a share of `num_servers` are split, unless the command says how.
+        """
         pinned = self._catalog.pin(command.dataset)
         snapshot = self._catalog.open(pinned)
         if isinstance(command, TakeCommand):
@@ -143,15 +150,27 @@ class Reads:
             verify_checksums=command.verify_checksums,
             blob_handling=command.blob_handling,
         )
-        endpoints = split_scans(
-            plan.fragment_scans,
-            rows_per_endpoint=None if is_one_stream else command.rows_per_endpoint,
-            max_endpoints=1 if is_one_stream else command.max_endpoints,
+        scans: Sequence[FragmentScan] = plan.fragment_scans
+        if not is_one_stream and command.rows_per_endpoint is None:
+            most = min(num_servers, command.max_endpoints)
+            scans = split_for_servers(scans, snapshot.manifest.fragment_by_id, most)
+        endpoints = list(
+            split_scans(
+                scans,
+                rows_per_endpoint=None if is_one_stream else command.rows_per_endpoint,
+                max_endpoints=1 if is_one_stream else command.max_endpoints,
+            )
         )
         return self._planned(
             snapshot,
             plan.schema,
             [replace(whole, fragment_scans=scans) for scans in endpoints],
+            affinities(
+                pinned.name,
+                endpoints,
+                snapshot.manifest.fragment_by_id,
+                are_stable=command.rows_per_endpoint is not None,
+            ),
             num_rows=-1 if is_filtered and plan.fragment_scans else plan.num_rows,
             ordered=is_one_stream or command.ordered,
             num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.fragment_scans),
@@ -234,6 +253,7 @@ class Reads:
             snapshot,
             TakeReads(snapshot, command.columns, command.blob_handling).schema,
             [replace(ticket, keys=command.keys, blob_handling=command.blob_handling)],
+            [affinity_of_keys(pinned.name, command.keys)],
             # Only offsets are sure to be rows; ids and addresses may be of rows that were deleted.
             num_rows=len(command.keys.values) if command.keys.kind == "offsets" else -1,
         )
@@ -249,7 +269,8 @@ class Reads:
             with_row_address=command.with_row_address,
         )
         schema = _blob_stream(snapshot, command.column, command).schema
-        return self._planned(snapshot, schema, [ticket], num_rows=-1)
+        affinity = affinity_of_keys(pinned.name, command.keys)
+        return self._planned(snapshot, schema, [ticket], [affinity], num_rows=-1)
 
     def _ticket(self, pinned: DatasetReference, snapshot: Snapshot, columns: Columns) -> Ticket:
         """Return a ticket for columns of a snapshot, without any rows. The caller adds the rows."""
@@ -268,6 +289,7 @@ class Reads:
         snapshot: Snapshot,
         schema: pa.Schema,
         tickets: Sequence[Ticket],
+        affinities: Sequence[Affinity],
         *,
         num_rows: int,
         ordered: bool = True,
@@ -277,6 +299,7 @@ class Reads:
         return PlannedScan(
             schema=schema,
             tickets=tuple(map(self._tickets.sign, tickets)),
+            affinities=tuple(affinities),
             expires=tickets[0].expires,
             num_rows=num_rows,
             ordered=ordered,

@@ -12,6 +12,7 @@ from typing import Any
 
 from flight_server.errors import NotAuthenticatedError
 from flight_server.logs import log_event
+from flight_server.security import server_tokens
 from flight_server.security.accounts import Account, Accounts
 from flight_server.security.identity import Identity
 from flight_server.security.sessions import PREFIX, Sessions
@@ -62,6 +63,7 @@ class Authenticator:
     def __init__(self, settings: Settings, signing_key: bytes) -> None:
         """Raise InvalidInputError if a file cannot be used."""
         self._settings = settings
+        self._signing_key = signing_key
         self._sessions = Sessions(signing_key, settings.session_lifetime)
         self._files = [path for path in (settings.accounts_file, settings.jwt_key_file) if path is not None]
         self._passwords = threading.Semaphore(_PASSWORDS_AT_A_TIME)
@@ -146,6 +148,10 @@ class Authenticator:
             if session is not None:
                 account, expires = session
                 return _Known(Identity(account.subject, account.roles, how="session"), expires)
+        elif token.startswith(server_tokens.PREFIX):
+            ends = server_tokens.expiry_of(token, self._signing_key)
+            if ends is not None:
+                return _Known(Identity(server_tokens.SUBJECT, how="server"), ends)
         elif self._web_token_claims is not None and token.count(".") == 2:
             claims = self._web_token_claims(token)
             identity = Identity(claims["sub"], self._roles(claims), claims, "jwt")

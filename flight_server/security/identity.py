@@ -14,7 +14,7 @@ class Identity:
     roles: frozenset[str] = frozenset()
     claims: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False, compare=False)
     """Claims of a JSON Web Token. Values come from the issuer."""
-    how: Literal["anonymous", "token", "session", "password", "jwt", "certificate"] = "anonymous"
+    how: Literal["anonymous", "token", "session", "password", "jwt", "certificate", "server"] = "anonymous"
 
 
 ANONYMOUS = Identity(None)

@@ -38,7 +38,7 @@ def signing_key(settings: Settings) -> SigningKey:
 
     Raises:
         InvalidInputError: the file in the root belongs to another user, or others may read it, or it is no
-            key.
+            key; or there are peers, and no key that they could have, too.
     """
     if settings.signing_key is not None:
         return SigningKey(settings.signing_key, "settings")
@@ -46,6 +46,10 @@ def signing_key(settings: Settings) -> SigningKey:
         key = _shared(os.path.join(settings.root, FILE_NAME))
         if key is not None:
             return SigningKey(key, "root")
+    if settings.peers:
+        raise InvalidInputError(
+            "servers with peers need a common signing key; give all of them the same --signing-key-file"
+        )
     return SigningKey(secrets.token_bytes(_RANDOM_BYTES), "memory")
 
 

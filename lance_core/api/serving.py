@@ -84,6 +84,7 @@ from lance_core.scan.snapshot_reads import (
 from lance_core.scan.take.keys import KEY_COLUMNS
 from lance_core.scan.validate import DAMAGE, find_damage, validate_snapshot
 from lance_core.storage import Entry, LocalStorage, Storage, is_object_store, scheme_of, storage_for
+from lance_core.table.fragment import Fragment
 from lance_core.table.indices import IndexDescription
 from lance_core.table.refs import (
     Branch,
@@ -130,6 +131,7 @@ __all__ = [
     "Explanation",
     "ExpressionColumns",
     "FileLimits",
+    "Fragment",
     "FragmentScan",
     "IndexDescription",
     "LocalStorage",

@@ -19,6 +19,7 @@ LAYERS = [
     {"settings"},
     {"limits", "requests"},
     {"security"},
+    {"peers"},
     {"catalog"},
     {"reading", "writing"},
     {"service"},
@@ -26,6 +27,7 @@ LAYERS = [
     {"server"},
     {"listener"},
     {"process"},
+    {"workers"},
     {"root"},
     {"cli"},
 ]

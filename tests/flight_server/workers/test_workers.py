@@ -1,0 +1,196 @@
+"""Several server processes behind one port."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pytest
+from pyarrow import flight
+
+import flight_client
+from support.actions import act, stage
+from support.secure_server import Certificate
+from support.served import Root, StartServer
+from support.server import RunningServer, serving
+from support.tokens import PASSWORD, write_accounts
+
+LIMIT_S = 60
+TRIPS = flight.FlightDescriptor.for_path("trips")
+
+
+@pytest.fixture(scope="module")
+def folder(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the tests of this module may change."""
+    path = tmp_path_factory.mktemp("workers")
+    shutil.copytree(root.path / "trips.lance", path / "trips.lance")
+    return path
+
+
+@pytest.fixture(scope="module")
+def workers(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    log = tmp_path_factory.mktemp("log") / "server.log"
+    with serving(folder, log, "--workers", "2", "--memory-limit", "256MiB") as server:
+        yield server
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    until = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < until, f"not within {LIMIT_S} s: {what}"
+        time.sleep(0.02)
+
+
+def processes(server: RunningServer) -> list[psutil.Process]:
+    return server.statistics().children(recursive=True)
+
+
+def locations(info: flight.FlightInfo) -> list[list[str]]:
+    return [[each.uri.decode() for each in endpoint.locations] for endpoint in info.endpoints]
+
+
+def read_at_first_locations(info: flight.FlightInfo) -> pa.Table:
+    """Read each endpoint as a plain client does, that takes its first location."""
+    tables = []
+    for endpoint in info.endpoints:
+        with flight.connect(endpoint.locations[0]) as client:
+            tables.append(client.do_get(endpoint.ticket).read_all())
+    return pa.concat_tables(tables)
+
+
+def test_endpoints_name_the_workers(workers: RunningServer, root: Root) -> None:
+    """Every worker redeems the tickets of the others, and the first locations are not all the same."""
+    with workers.client() as client:
+        info = client.get_flight_info(TRIPS)
+        named = act(client, "health")["locations"]
+    assert len(processes(workers)) == len(named) == 2
+    assert workers.uri not in named
+    for each in locations(info):
+        assert sorted(each[:-1]) == sorted(named)
+        assert each[-1] == "arrow-flight-reuse-connection://?"
+    found = read_at_first_locations(info)
+    assert repr(found.to_pylist()) == repr(root.trips.to_pylist()), "NaN equals NaN"
+
+
+def test_limits_of_memory_are_shares(workers: RunningServer) -> None:
+    with workers.client() as client:
+        assert act(client, "health")["reads"]["memory_limit_bytes"] == (256 << 20) / 2 / 2
+
+
+def test_connections_to_the_port_reach_all_workers(workers: RunningServer) -> None:
+    clients = [workers.client() for _ in range(4)]
+    try:
+        answers = Counter(str(act(client, "health")["caches"]) for client in clients)
+        uptimes = {round(time.time() - act(client, "health")["uptime"], 1) for client in clients}
+    finally:
+        for client in clients:
+            client.close()
+    assert len(answers) + len(uptimes) > 2, "two processes differ in their caches or in their start"
+
+
+def test_writes_are_staged_at_one_worker_and_committed_at_another(workers: RunningServer) -> None:
+    with workers.client() as client:
+        one, other = act(client, "health")["locations"]
+    rows = pa.table({"n": range(10)})
+    with flight.connect(one) as first, flight.connect(other) as second:
+        receipts = [stage(each, rows, dataset="staged", mode="overwrite") for each in (first, second, second)]
+        committed = act(first, "commit", dataset="staged", operation="overwrite", staged=receipts)
+        assert committed["version"] == 1
+        assert act(second, "count_rows", dataset="staged")["count"] == 30
+
+
+def test_a_worker_that_is_killed_is_started_again(workers: RunningServer, root: Root) -> None:
+    """Clients that repeat calls notice nothing, and no plan names the dead worker."""
+    with workers.client() as client:
+        named = act(client, "health")["locations"]
+    victim = processes(workers)[0]
+    with flight_client.connect(workers.uri) as client:
+        dataset = client.dataset("trips")
+        scanner = dataset.scanner()
+        assert len(scanner.plan.endpoints) == 3
+        victim.kill()
+        for _ in range(20):
+            assert scanner.to_table().num_rows == client.dataset("trips").count_rows() == root.trips.num_rows
+    wait_for(lambda: workers.log.count("worker_ready") == 3, "another worker")
+    assert "worker_died" in workers.log
+    with workers.client() as client:
+        assert act(client, "health")["locations"] == named, "the new worker has the port of the old one"
+        assert read_at_first_locations(client.get_flight_info(TRIPS)).num_rows == root.trips.num_rows
+
+
+def test_a_stop_drains_all_workers(folder: Path, serve: StartServer) -> None:
+    """One ready line, new calls refused as retryable, a running stream read to its end, exit code 0."""
+    server = serve(folder, "--workers", "2", "--drain-grace", "30")
+    with server.client() as client:
+        stream = client.do_get(flight.Ticket('{"scan": {"dataset": "trips", "batch_rows": 10}}'))
+        rows = stream.read_chunk().data.num_rows
+        server.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: server.log.count("stopping worker=") == 2, "both workers stop")
+        with pytest.raises(flight.FlightUnavailableError):
+            client.get_flight_info(TRIPS)
+        rows += stream.read_all().num_rows
+    assert rows == 2700
+    assert server.process.stdout is not None
+    assert server.process.stdout.read() == ""
+    assert server.wait() == 0
+
+
+def test_tls_sessions_and_new_certificates(folder: Path, serve: StartServer, tmp_path: Path) -> None:
+    """All workers accept the token of a handshake, and SIGHUP gives all of them the new certificate.
+
+    Workers do not survive their supervisor.
+    """
+    Certificate.make().write(tmp_path)
+    write_accounts(tmp_path / "accounts.toml")
+    tls = ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    server = serve(
+        folder,
+        "--workers",
+        "2",
+        *tls,
+        "--accounts-file",
+        str(tmp_path / "accounts.toml"),
+        "--drain-grace",
+        "0.1",
+    )
+    certificate = (tmp_path / "cert.pem").read_bytes()
+
+    def named_by(uri: str, certificate: bytes) -> set[str]:
+        with flight.connect(uri, tls_root_certs=certificate) as client:
+            info = client.get_flight_info(TRIPS, flight.FlightCallOptions(headers=[session]))
+        return {location for named in locations(info) for location in named[:-1]}
+
+    with flight.connect(server.uri, tls_root_certs=certificate) as client:
+        session = client.authenticate_basic_token(b"ana", PASSWORD.encode())
+    workers = named_by(server.uri, certificate)
+    assert len(workers) == 2
+    assert all(named_by(uri, certificate) == workers for uri in workers)
+
+    Certificate.make().write(tmp_path)
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: server.log.count(" reloaded ") >= 4, "certificates and accounts of both workers")
+    renewed = (tmp_path / "cert.pem").read_bytes()
+    assert all(named_by(uri, renewed) == workers for uri in [*workers, server.uri])
+    with pytest.raises(flight.FlightUnavailableError):
+        named_by(server.uri, certificate)
+
+    children = processes(server)
+    server.process.kill()
+    psutil.wait_procs(children, timeout=LIMIT_S)
+    assert not any(child.is_running() for child in children)
+
+
+@pytest.mark.long
+def test_workers_that_cannot_start_end_the_server(folder: Path, serve: StartServer) -> None:
+    """Workers whose ports are taken: a message, and no line on stdout."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with pytest.raises(AssertionError, match=f"error: port {port} is in use"):
+            serve(folder, "--workers", "2", "--worker-port", port, "--advertise", "grpc://127.0.0.1:1")
