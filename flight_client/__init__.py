@@ -10,6 +10,7 @@ The client needs neither Lance nor access to the storage. Where to find things:
 
 - `client`, `actions`, `writes`: the methods of `Client`
 - `dataset`, `scanner`, `lookup`, `polars_scan`: reads of one dataset; `filter_pushdown` splits their filters
+- `blobs`: large values of single rows as files
 - `upload`, `staged_writes`: streams of rows to a server, and commits of several streams
 - `connection`, `endpoints`: calls, retries, and streams that resume where they broke
 """
@@ -17,6 +18,7 @@ The client needs neither Lance nor access to the storage. Where to find things:
 from typing import TYPE_CHECKING, Any
 
 from flight_client import pickling
+from flight_client.blobs import BlobFile
 from flight_client.client import Client, connect
 from flight_client.errors import (
     CommitConflictError,
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from flight_client.dataset import RemoteDataset
 
 __all__ = [
+    "BlobFile",
     "Client",
     "CommitConflictError",
     "CommitUnknownError",

@@ -13,6 +13,7 @@ import pyarrow.dataset as arrow
 import pyarrow.fs
 from pyarrow import flight
 
+from flight_client.blobs import DEFAULT_BUFFER_SIZE, BlobColumn, BlobFile, Selector, keys_of_one_kind
 from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
@@ -103,6 +104,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         with_row_id: bool = False,
         with_row_address: bool = False,
         verify_checksums: bool = False,
+        blob_handling: str | None = None,
         **ignored: Any,
     ) -> RemoteScanner:
         """Return a scan, which is planned and read when its rows are requested.
@@ -117,6 +119,8 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             with_row_id, with_row_address: whether to add the columns `_rowid`, `_rowaddr`.
             verify_checksums: whether the server checks the pages that it reads; for rows that are written
                 elsewhere.
+            blob_handling: "blobs_descriptions" (the default) or "all_descriptions" for the descriptors of
+                blobs, "all_binary" for their bytes. A row that is larger than a batch is one batch.
             **ignored: other arguments of `pyarrow.dataset.Dataset.scanner`, about the way Arrow reads files.
 
         Raises:
@@ -140,6 +144,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             with_row_id=with_row_id,
             with_row_address=with_row_address,
             verify_checksums=verify_checksums,
+            blob_handling=blob_handling,
         )
         return self._snapshot.scanner(selection)
 
@@ -218,6 +223,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         *,
         row_ids: Any = None,
         row_addresses: Any = None,
+        blob_handling: str | None = None,
         **ignored: Any,
     ) -> pa.Table:
         """Return single rows in the order of their keys, in one round trip.
@@ -228,6 +234,7 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
             columns: see `scanner`.
             filter: see `scanner`.
             row_ids, row_addresses: other keys, instead of `indices`.
+            blob_handling: see `scanner`.
             **ignored: see `scanner`.
 
         Raises:
@@ -243,13 +250,15 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
                 raise InvalidInputError(
                     "a filtered dataset takes rows by indices only, found row_ids or row_addresses"
                 )
-            return self.scanner(columns, filter).take(keys_of(indices))
+            return self.scanner(columns, filter, blob_handling=blob_handling).take(keys_of(indices))
         ((name, values),) = keys.items()
         numbers = values if are_keys(values) else keys_of(values).to_pylist()
         if len(numbers) > _MAX_TICKET_KEYS:
-            with self.lookup(columns, key=_KEYS[name]) as lookup:
+            with self.lookup(columns, key=_KEYS[name], blob_handling=blob_handling) as lookup:
                 return lookup.take(numbers)
         command: dict[str, Any] = {**self._snapshot.target.fields(), name: numbers}
+        if blob_handling is not None:
+            command["blob_handling"] = blob_handling
         chosen = _sql_columns(columns)
         if chosen is not None:
             command["columns"] = dict(chosen) if isinstance(chosen, Mapping) else list(chosen)
@@ -310,19 +319,115 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
         chosen = _sql_columns(columns)
         return _looked_up(self._snapshot, chosen, key, keys, batch_rows)
 
-    def lookup(self, columns: Columns = None, *, key: Key = "_rowoffset") -> Lookup:
+    def lookup(
+        self, columns: Columns = None, *, key: Key = "_rowoffset", blob_handling: str | None = None
+    ) -> Lookup:
         """Return a stream for many takes. The server keeps the files of the takes open.
 
         Args:
             columns: see `scanner`.
             key: kind of the keys: `_rowoffset` (positions in dataset order), `_rowid` or `_rowaddr`.
+            blob_handling: see `scanner`.
 
         Raises:
             UnsupportedFeatureError: the dataset is filtered.
         """
         if self._sql is not None or self._condition is not None:
             raise UnsupportedFeatureError("a filtered dataset has no lookup, use take(indices, filter=...)")
-        return Lookup(self._snapshot.connections, self._snapshot.target, _sql_columns(columns), key)
+        snapshot = self._snapshot
+        return Lookup(snapshot.connections, snapshot.target, _sql_columns(columns), key, blob_handling)
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Any = None,
+        addresses: Any = None,
+        indices: Any = None,
+        *,
+        buffer_size: int = DEFAULT_BUFFER_SIZE,
+    ) -> list[BlobFile | None]:
+        """Return the blobs of single rows as files that read on demand, None for a null.
+
+        Args:
+            blob_column: name or dotted path of a blob column.
+            ids, addresses, indices: row ids, row addresses or row offsets, in any order; one of the three.
+            buffer_size: bytes that the first short read of a file requests.
+
+        Raises:
+            InvalidInputError: not exactly one of the three is given, the column has no blobs, or a row does
+                not exist.
+            UnsupportedFeatureError: the dataset is filtered, or an address belongs to a deleted row.
+        """
+        if not isinstance(buffer_size, int) or buffer_size < 0:
+            raise InvalidInputError(f"buffer_size: expected bytes, 0 or more, found {buffer_size!r}")
+        keys = keys_of_one_kind(ids=ids, addresses=addresses, indices=indices)
+        return self._blobs(blob_column).find(keys, buffer_size)
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Any = None,
+        addresses: Any = None,
+        indices: Any = None,
+        *,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, bytes | None]]:
+        """Return the blobs of single rows as bytes, each after the address of its row; None for a null.
+
+        All values are in memory at once. Use `take_blobs` for values that do not fit.
+
+        Args:
+            blob_column: name or dotted path of a blob column.
+            ids, addresses, indices: see `take_blobs`.
+            io_buffer_size: no effect.
+            preserve_order: no effect; the result always has the order of the requested rows.
+
+        Raises:
+            LanceError: see `take_blobs`.
+        """
+        keys = keys_of_one_kind(ids=ids, addresses=addresses, indices=indices)
+        return self._blobs(blob_column).read(keys)
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: Selector,
+        io_buffer_size: int | None = None,
+        preserve_order: bool | None = None,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Return the bytes of ranges of blobs.
+
+        Args:
+            blob_column: name or dotted path of a blob column.
+            requests: row, position in the blob, and number of bytes of each range. A row may be repeated.
+            selector: kind of the rows: "ids", "addresses" or "indices".
+            io_buffer_size, preserve_order: no effect, see `read_blobs`.
+
+        Returns:
+            Number of the request, row address and bytes, in the order of the requests. The bytes of a null
+            are None, whatever the range.
+
+        Raises:
+            InvalidInputError: a range leaves its blob, or `selector` is none of the three.
+            LanceError: see `take_blobs`.
+        """
+        if selector not in ("ids", "addresses", "indices"):
+            raise InvalidInputError(f"selector: expected ids, addresses or indices, found {selector!r}")
+        keys = keys_of_one_kind(**{selector: [row for row, _, _ in requests]})
+        ranges = [(start, length) for _, start, length in requests]
+        read = self._blobs(blob_column).read(keys, ranges)
+        return [(number, address, data) for number, (address, data) in enumerate(read)]
+
+    def _blobs(self, column: str) -> BlobColumn:
+        if self._sql is not None or self._condition is not None:
+            raise UnsupportedFeatureError(
+                "a filtered dataset has no blobs by key: use the row addresses that scanner(filter=..., "
+                "with_row_address=True) finds, on the dataset without the filter"
+            )
+        return BlobColumn(self._snapshot.connections, self._snapshot.target, column)
 
     def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
         """Return the number of rows; arguments are those of `scanner`."""

@@ -39,9 +39,12 @@ class Lookup:
         target: Target,
         columns: Sequence[str] | Mapping[str, str] | None,
         key: Key,
+        blob_handling: str | None = None,
     ) -> None:
         """Use `RemoteDataset.lookup`."""
         command = target.fields()
+        if blob_handling is not None:
+            command["blob_handling"] = blob_handling
         if columns is not None:
             command["columns"] = dict(columns) if isinstance(columns, Mapping) else list(columns)
         descriptor = flight.FlightDescriptor.for_command(to_json({"take": command}))

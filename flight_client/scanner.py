@@ -52,6 +52,10 @@ class Selection:
     with_row_address: bool = False
     verify_checksums: bool = False
     """Whether the server checks the pages of this scan, whatever its settings say."""
+    blob_handling: str | None = None
+    """Blobs as descriptors (`blobs_descriptions`, which None means, or `all_descriptions`) or as bytes
+    (`all_binary`).
+    """
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,7 @@ class RemoteScanner:
             )
         )
         if self._filter.rest is not None:
+            self._check_blobs()
             batches = _passing(batches, self._filter, self._wanted)
         return _limited(batches, self._selection) if self._limit_is_ours else batches
 
@@ -281,6 +286,16 @@ class RemoteScanner:
             return self._filter.rest_columns
         return tuple(name for name in self._filter.rest_columns if name not in selection.columns)
 
+    def _check_blobs(self) -> None:
+        """Refuse a condition that the client would evaluate on the bytes of blobs instead of descriptors."""
+        for name in self._filter.rest_columns:
+            position = self.plan.schema.get_field_index(name)
+            if position >= 0 and self.plan.schema.types[position] != self._schema.field(name).type:
+                raise InvalidInputError(
+                    f"the filter needs the descriptors of column {name!r}, which is read as bytes: give the "
+                    "condition as SQL"
+                )
+
     def _command(self) -> dict[str, Any]:
         selection = self._selection
         columns: Any = selection.columns
@@ -300,6 +315,7 @@ class RemoteScanner:
             "with_row_id": selection.with_row_id or None,
             "with_row_address": selection.with_row_address or None,
             "verify_checksums": selection.verify_checksums or None,
+            "blob_handling": selection.blob_handling,
         }
         return {name: value for name, value in given.items() if value is not None}
 
