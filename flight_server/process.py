@@ -79,7 +79,8 @@ def run_server(
 
 
 def _reload(listener: Listener, service: Service) -> None:
-    """Read the files of accounts, keys and certificates again."""
+    """Read the files of grants, accounts, keys and certificates again."""
+    service.authorization.reload()
     if service.authenticator is not None:
         service.authenticator.reload()
     listener.renew()

@@ -21,7 +21,9 @@ from flight_server.peers.servers import Servers
 from flight_server.reading.datasets import Datasets
 from flight_server.reading.reads import Reads
 from flight_server.reading.ticket_lifetime import Tickets
+from flight_server.rights.grants import Access, Right
 from flight_server.security.authentication import Authenticator
+from flight_server.security.authorization import Authorization
 from flight_server.security.identity import Identity
 from flight_server.security.server_tokens import key_id
 from flight_server.security.signing_key import signing_key
@@ -35,8 +37,8 @@ from flight_server.writing.upkeep import Upkeep
 from lance_core import Session
 from lance_core.api.serving import scheme_of, set_pool_retention, storage_for
 
-_MOST_SUBJECTS = 1024
-"""Subjects whose services are kept for their next call. Making one takes longer than a small read."""
+_MOST_CALLERS = 1024
+"""Callers whose services are kept for their next call. Making one takes longer than a small read."""
 
 
 class Service:
@@ -58,37 +60,63 @@ class Service:
             cache_directory_bytes=settings.cache_dir_limit,
         )
         set_pool_retention(settings.memory_limit // 4)
-        self._catalog = _catalog_of(settings, settings.memory_limit // 4, self._session)
-        self._targets = Targets(self._catalog)
-        self.datasets = Datasets(self._catalog, settings.root)
+        catalog = _catalog_of(settings, settings.memory_limit // 4, self._session)
         self.signing_key = signing_key(settings)
         self.authenticator = (
             Authenticator(settings, self.signing_key.key) if ways_to_authenticate(settings) else None
         )
-        tickets = Tickets(self.signing_key.key, settings.ticket_lifetime)
-        self.reads = Reads(self._catalog, tickets, settings.max_batch_bytes)
-        self.changes = Changes(self._catalog, self._targets)
-        self.staged = StagedWrites(self._catalog, self._targets, settings.stage_expiry)
-        self.refs = References(self._catalog, self._targets)
-        self.upkeep = Upkeep(self._catalog, self._targets, self.staged)
-        self._of_subjects: dict[str, Service] = {}
+        self.authorization = Authorization(settings)
+        self._tickets = Tickets(self.signing_key.key, settings.ticket_lifetime)
+        self._targets = Targets(catalog)
+        self._of_callers: dict[tuple[str, Access | None], Service] = {}
+        self._rights: dict[tuple[Right, ...], Service] = {}
+        self._serve(None, None, catalog)
         self._started = time.monotonic()
 
     def on_behalf_of(self, identity: Identity) -> "Service":
-        """Return this service for one caller. Its tickets and receipts are of no use to another subject."""
-        subject = identity.subject
-        if subject is None:
+        """Return this service for one caller. Its tickets and receipts are of no use to another subject.
+
+        On a server with grants, it has no datasets before `needing` says which rights are needed.
+        """
+        if identity.subject is None:
             return self
-        service = self._of_subjects.get(subject)
+        access = self.authorization.access_of(identity)
+        service = self._of_callers.get((identity.subject, access))
         if service is None:
             service = copy(self)
-            service.reads = self.reads.on_behalf_of(subject)
-            service.staged = self.staged.on_behalf_of(subject)
-            service.upkeep = self.upkeep.on_behalf_of(service.staged)
-            if len(self._of_subjects) >= _MOST_SUBJECTS:
-                self._of_subjects.clear()
-            self._of_subjects[subject] = service
+            service._rights = {}
+            catalog = self._catalog if access is None else self._catalog.on_behalf_of(access)
+            service._serve(identity.subject, access, catalog)
+            if len(self._of_callers) >= _MOST_CALLERS:
+                self._of_callers.clear()
+            self._of_callers[identity.subject, access] = service
         return service
+
+    def needing(self, *rights: Right) -> "Service":
+        """Return this service with the datasets to which the caller has these rights; all without grants."""
+        if self._access is None:
+            return self
+        service = self._rights.get(rights)
+        if service is None:
+            service = copy(self)
+            service._serve(self._subject, self._access, self._catalog.needing(*rights))
+            self._rights[rights] = service
+        return service
+
+    def _serve(self, subject: str | None, access: Access | None, catalog: Catalog) -> None:
+        """Make the objects that read and change datasets, for a subject and the datasets of a catalog."""
+        settings = self.settings
+        self._subject = subject
+        self._access = access
+        self._catalog = catalog
+        targets = self._targets.of(catalog)
+        tickets = self._tickets if subject is None else self._tickets.of(subject)
+        self.datasets = Datasets(catalog, settings.root)
+        self.reads = Reads(catalog, tickets, settings.max_batch_bytes)
+        self.changes = Changes(catalog, targets)
+        self.staged = StagedWrites(catalog, targets, settings.stage_expiry, subject)
+        self.refs = References(catalog, targets)
+        self.upkeep = Upkeep(catalog, targets, self.staged)
 
     def close(self) -> None:
         """Stop the uploads that wait for their clients; see `Targets.close`."""

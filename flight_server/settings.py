@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from flight_server.configuration.sources import Given, Known, given_settings, unknown_variables
+from flight_server.configuration.sources import Given, Known, given_settings, settings_file, unknown_variables
 from flight_server.configuration.values import (
     parse_bytes,
     parse_cache_directory,
@@ -29,6 +29,7 @@ from flight_server.configuration.values import (
     parse_switch,
     parse_workers,
 )
+from flight_server.rights.grants import Grant, parse_grants
 from lance_core.api.serving import is_object_store
 from lance_core.errors import InvalidInputError
 
@@ -60,9 +61,10 @@ def _setting(
     is_path: bool = False,
     secret: str | None = None,
     toml_types: tuple[type, ...] | None = None,
+    is_table: bool = False,
 ) -> Any:
     """Return a field of `Settings`. `secret` tells what a file holds that the setting `..._file` names."""
-    facts = {"separator": separator, "is_path": is_path, "file_holds": secret}
+    facts = {"separator": separator, "is_path": is_path, "file_holds": secret, "is_table": is_table}
     facts["toml_types"] = toml_types or _TOML_TYPES[type(default)]
     return field(default=default, repr=secret is None, metadata={"parse": parse, "facts": facts})
 
@@ -144,6 +146,10 @@ class Settings:
     """Seconds by which the clock of an issuer may differ."""
     session_lifetime: float = _setting(3600.0, parse_seconds)
     """Seconds after which the token that answers a password is refused."""
+    grant: tuple[Grant, ...] = _setting((), parse_grants, toml_types=(list,), is_table=True)
+    """Rights of subjects, roles and claims to datasets. Without grants every caller has every right. A JSON
+    list in the environment; tables `[[grant]]` in the settings file.
+    """
     signing_key: bytes | None = _setting(None, parse_key, secret="signing key")
     """Signs tickets and the tokens of sessions. None: the server makes a key, see `security.signing_key`. The
     setting `signing_key_file` names a file that holds the key.
@@ -172,6 +178,8 @@ class Settings:
     log_level: str = _setting("INFO", parse_log_level)
     log_format: str = _setting("text", parse_log_format)
     """Form of the lines of the log: text or json."""
+    given_by: tuple[tuple[str, str | None], ...] = field(default=(), repr=False, compare=False)
+    """The options that the settings were made from, to read them again."""
 
     @classmethod
     def resolve(
@@ -190,7 +198,16 @@ class Settings:
                 values[name] = _BY_NAME[name].metadata["parse"](given.text)
             except InvalidInputError as error:
                 raise InvalidInputError(f"setting {name} ({given.origin}): {error}") from None
-        return cls(root=_resolve_root(root), **values)
+        return cls(root=_resolve_root(root), given_by=tuple((arguments or {}).items()), **values)
+
+    @property
+    def settings_file(self) -> str | None:
+        """The path of the settings file."""
+        return settings_file(dict(self.given_by))
+
+    def read_again(self) -> "Settings":
+        """Return the settings that a server with the same options would have now; errors as in `resolve`."""
+        return Settings.resolve(self.root, dict(self.given_by))
 
     @staticmethod
     def given(

@@ -1,5 +1,8 @@
 """Names and the datasets behind them: every directory below the root that holds `_versions`.
 
+The catalog of a caller has only the datasets to which the caller has rights (threat T3). The rights are
+checked before anything on disk is looked at, so no answer tells a missing dataset from a forbidden one.
+
 The search does not descend into a dataset, the root itself is none, and namespaces are plain directories.
 Only a dataset's own directory may be a symbolic link, and only to a place below the root (threats T7, T8).
 """
@@ -11,11 +14,14 @@ import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
+from flight_server.catalog.views import View, view_of
 from flight_server.logs import log_event
 from flight_server.requests.names import SUFFIX, DatasetReference, is_path_component, shown
+from flight_server.rights.grants import Access, Right
 from lance_core import DatasetBasePath, Session
 from lance_core.api.serving import (
     CacheUse,
@@ -73,6 +79,26 @@ class Catalog:
         self._snapshots = SnapshotCache(cache_bytes, self._open_version)
         self._session = session
         self._reported: set[str] = set()
+        self._access: Access | None = None
+        self._needed: tuple[Right, ...] = ()
+
+    def on_behalf_of(self, access: Access) -> Self:
+        """Return this catalog for a caller. It has no datasets before `needing` says which are looked for."""
+        catalog = copy(self)
+        catalog._access = access
+        return catalog
+
+    def needing(self, *rights: Right) -> Self:
+        """Return this catalog with the datasets to which the caller has these rights.
+
+        All other datasets do not exist in it. A dataset that the caller may read in part is found by `names`,
+        `pin`, `refs` and `view` only.
+        """
+        if self._access is None or self._needed == rights:
+            return self
+        catalog = copy(self)
+        catalog._needed = rights
+        return catalog
 
     @property
     def manifests(self) -> CacheUse:
@@ -80,12 +106,35 @@ class Catalog:
         return self._snapshots.use()
 
     def names(self) -> Iterator[str]:
-        """Yield the names of all datasets of the root, sorted within each directory.
+        """Yield the names of the datasets of the root, sorted within each directory.
 
         A directory whose name is not allowed is reported in the log once; of `a` beside `a.lance` both are
         listed as one name, and opening it says why that cannot be done.
         """
-        yield from self._names_below("", 0)
+        return filter(self.admits, self._names_below("", 0))
+
+    def admits(self, name: str) -> bool:
+        """Return whether the caller has the rights to a name, perhaps to a part of the dataset. There may be
+        no such dataset.
+        """
+        if self._access is None:
+            return True
+        return bool(self._needed) and self._access.to(name).held >= set(self._needed)
+
+    def missing(self, name: str) -> DatasetNotFoundError:
+        """Return the error for a name without a dataset, and for a dataset without the rights to it."""
+        rights = "" if self._access is None else f" that you may {' and '.join(self._needed)}"
+        return DatasetNotFoundError(f"no dataset{rights} is named {shown(name)}{self._hint(name)}")
+
+    def _check_whole(self, name: str) -> None:
+        """Refuse a dataset to which the caller does not have the rights, or not to the whole dataset."""
+        if self._access is not None and not self._access.to(name).allow(self._needed or ("manage",)):
+            raise self.missing(name)
+
+    def _check(self, name: str) -> None:
+        """Refuse a dataset to which the caller does not have the rights."""
+        if not self.admits(name):
+            raise self.missing(name)
 
     def _names_below(self, namespace: str, depth: int) -> Iterator[str]:
         parent = os.path.join(self._root, namespace)
@@ -119,13 +168,21 @@ class Catalog:
             DatasetNotFoundError: there is no such dataset; the message names near ones of the same namespace.
             InvalidInputError: `name` and `name.lance` both exist.
         """
+        self._check_whole(name)
+        return self._locate(name)
+
+    def _locate(self, name: str) -> str:
         path = self._find(name)
         if path is None:
-            raise DatasetNotFoundError(f"no dataset is named {shown(name)}{self._hint(name)}")
+            raise self.missing(name)
         return path
 
     def has(self, name: str) -> bool:
-        """Return whether there is a dataset of this name; an ambiguous one is an error as for `locate`."""
+        """Return whether there is a dataset of this name; an ambiguous one is an error as for `locate`.
+
+        Raises DatasetNotFoundError if the caller does not have the rights to the name.
+        """
+        self._check_whole(name)
         return self._find(name) is not None
 
     def _find(self, name: str) -> str | None:
@@ -152,13 +209,13 @@ class Catalog:
         components = self._components_in(namespace) if self._has_namespace(name) else []
         near = [f"{namespace}{separator}{component}" for component in near_names(last, components)]
         # What is listed may be a plain folder.
-        near = [each for each in near if self._is_there(each)]
+        near = [each for each in near if self.admits(each) and self._is_there(each)]
         return did_you_mean(name, near) if near else ""
 
     def _is_there(self, name: str) -> bool:
         """Return whether a dataset has this name. It may be ambiguous."""
         try:
-            return self.has(name)
+            return self._find(name) is not None
         except InvalidInputError:
             return True
 
@@ -176,6 +233,7 @@ class Catalog:
         Raises:
             InvalidInputError: the name is taken by something else, or a component of it is not a namespace.
         """
+        self._check_whole(name)
         parts = name.split("/")
         if len(parts) > MAXIMUM_NAMESPACES:
             raise InvalidInputError(
@@ -254,12 +312,28 @@ class Catalog:
         """Return the snapshot that `reference` names.
 
         Raises:
-            DatasetNotFoundError: there is no such dataset, version, tag or branch, or none as old; or the
-                dataset has another identity than `reference` names, because it was dropped and made again.
+            DatasetNotFoundError: the caller does not have the rights to the whole dataset; there is no such
+                dataset, version, tag or branch, or none as old; or the dataset has another identity than
+                `reference` names, because it was dropped and made again.
             InvalidInputError: as `locate`.
             LanceError: the manifest cannot be read, or uses what is not supported or not allowed.
         """
-        root = self.storage(self.locate(reference.name))
+        self._check_whole(reference.name)
+        return self._open(reference)
+
+    def view(self, reference: DatasetReference) -> View:
+        """Return the part of a version that the caller may read; errors are those of `open`."""
+        self._check(reference.name)
+        snapshot = self._open(reference)
+        limits = () if self._access is None else self._access.to(reference.name).limits
+        found = view_of(snapshot, limits)
+        if found is None:
+            self._report(reference.name, "has no columns for the filters of grants to read it")
+            raise self.missing(reference.name)
+        return found
+
+    def _open(self, reference: DatasetReference) -> Snapshot:
+        root = self.storage(self._locate(reference.name))
         branch, version = _resolve(root, reference)
         try:
             snapshot = self._snapshots.open(branch_storage(root, branch), version)
@@ -277,13 +351,15 @@ class Catalog:
 
     def pin(self, reference: DatasetReference) -> DatasetReference:
         """Return the version that `reference` means now, by branch and number; errors are those of `open`."""
-        root = self.storage(self.locate(reference.name))
+        self._check(reference.name)
+        root = self.storage(self._locate(reference.name))
         branch, version = _resolve(root, reference)
         return DatasetReference(reference.name, version, branch=branch, identity=reference.identity)
 
     def refs(self, name: str) -> tuple[list[str], list[str]]:
         """Return the names of the tags and branches of a dataset; errors are those of `locate`."""
-        root = self.storage(self.locate(name))
+        self._check(name)
+        root = self.storage(self._locate(name))
         return tag_names(root), branch_names(root)
 
     def _open_version(self, storage: Storage, version: int) -> Snapshot:

@@ -59,7 +59,7 @@ class StoreCatalog(Catalog):
         """Yield names like `Catalog.names`, with one listing per directory that is not part of a dataset,
         and one per dataset.
         """
-        yield from self._names_in("", self._directories(""), 0)
+        return filter(self.admits, self._names_in("", self._directories(""), 0))
 
     def _names_in(self, namespace: str, directories: list[str], depth: int) -> Iterator[str]:
         paths = [f"{namespace}/{name}" if namespace else name for name in directories]
@@ -111,6 +111,7 @@ class StoreCatalog(Catalog):
 
     def place(self, name: str) -> str:
         """Return the path below the root at which a new dataset of this name is made."""
+        self._check_whole(name)
         above = _namespaces(name)
         if len(above) >= MAXIMUM_NAMESPACES:
             raise InvalidInputError(

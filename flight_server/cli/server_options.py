@@ -74,6 +74,7 @@ _OPTIONS: Mapping[str, Any] = {
     "jwt_roles_claim": _text("Claim of JSON Web Tokens with the roles."),
     "jwt_leeway": _text("Seconds by which the clock of an issuer may differ, at most 60."),
     "session_lifetime": _text("Seconds until the token that answers a password expires."),
+    "grant": _text("Rights to datasets as a JSON list; the settings file has them as tables [[grant]]."),
     "signing_key_file": Annotated[
         str | None,
         typer.Option(

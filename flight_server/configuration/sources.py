@@ -39,6 +39,9 @@ class Known:
     file_holds: str | None = None
     """Name of what the file holds that the setting `<name>_file` names; None: there is no such setting."""
 
+    is_table: bool = False
+    """Whether the settings file has the value as a list of tables."""
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names under which a source may give the setting, best first."""
@@ -94,6 +97,14 @@ def given_settings(
         sources.append(_settings_file(file.text, known))
     found = {name: _first(each, sources) for name, each in known.items()}
     return {name: given for name, given in found.items() if given is not None}
+
+
+def settings_file(
+    arguments: Mapping[str, str | None], environment: Mapping[str, str] | None = None
+) -> str | None:
+    """Return the path of the settings file; None: there is none. Arguments are those of `given_settings`."""
+    environment = os.environ if environment is None else environment
+    return arguments.get(SETTINGS_FILE) or environment.get(PREFIX + SETTINGS_FILE.upper())
 
 
 def _first(known: Known, sources: Iterable[_Source]) -> Given | None:
@@ -152,11 +163,12 @@ def _text_of(known: Known, name: str, value: Any, path: str) -> str:
     is_path = known.is_path or name != known.name
     types = (str,) if name != known.name else known.toml_types
     items = value if isinstance(value, list) else []
-    if type(value) not in types or not all(isinstance(item, str) for item in items):
-        expected = " or ".join(_TYPE_NAMES[kind] for kind in types)
+    item_type = dict if known.is_table else str
+    if type(value) not in types or not all(isinstance(item, item_type) for item in items):
+        expected = "tables" if known.is_table else " or ".join(_TYPE_NAMES[kind] for kind in types)
         raise InvalidInputError(f"the settings file {path}: {name}: expected {expected}")
-    if isinstance(value, dict):
-        return json.dumps(value)
+    if isinstance(value, dict) or known.is_table:
+        return json.dumps(value, default=str)  # dates, which no setting has
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, list | str):

@@ -27,7 +27,7 @@ def do_action(service: Service, call: Call, action: flight.Action) -> Iterator[f
     asked = ACTIONS[action.type]
     call.describe(lambda: named_in(body))
     with service.admission.change(call.caller) if asked.changes else nullcontext():
-        result: dict[str, Any] | bytes | Done = asked.run(service, body)
+        result: dict[str, Any] | bytes | Done = asked.run(service.needing(*asked.needs), body)
     facts: dict[str, object] = {}
     if isinstance(result, Done):
         facts, result = result.facts, result.answer

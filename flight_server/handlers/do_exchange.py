@@ -20,6 +20,7 @@ def do_exchange(
 ) -> None:
     """Answer batches of keys; read the next batch when the answer to the last one is sent (threat T31)."""
     command = lookup_of(descriptor)
+    service = service.needing("read")
     num_rows = 0
     call.describe(lambda: {**named(command.dataset), "rows": num_rows})
     with service.admission.lookup(call.caller):

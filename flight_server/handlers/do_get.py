@@ -18,6 +18,7 @@ from flight_server.service import Service
 
 @rpc
 def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.GeneratorStream:
+    service = service.needing("read")
     asked = service.reads.redeem(ticket.ticket)
     call.describe(lambda: named(asked if isinstance(asked, Ticket) else asked.dataset))
     stream = service.reads.stream(asked)

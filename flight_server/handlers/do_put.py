@@ -9,6 +9,7 @@ from flight_server.handlers.descriptor import write_of
 from flight_server.handlers.incoming import Incoming
 from flight_server.handlers.rpc import rpc
 from flight_server.handlers.upload import Upload
+from flight_server.rights.needed import rights_to
 from flight_server.service import Service
 
 
@@ -21,6 +22,7 @@ def do_put(
     writer: flight.FlightMetadataWriter,
 ) -> None:
     command = write_of(descriptor)
+    service = service.needing(*rights_to(command.mode))
     call.describe(lambda: {**named(command.dataset), "operation": command.mode})
     with service.admission.put(call.caller):
         upload = Upload(

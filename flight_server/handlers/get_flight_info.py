@@ -20,6 +20,7 @@ REUSE_CONNECTION = flight.Location("arrow-flight-reuse-connection://?")
 def get_flight_info(service: Service, call: Call, descriptor: flight.FlightDescriptor) -> flight.FlightInfo:
     """Plan a scan. Its endpoints name this server and the peers that are ready, best first."""
     command = command_of(descriptor)
+    service = service.needing("read")
     call.describe(lambda: named(command.dataset))
     planned = service.reads.plan(command, num_servers=service.servers.count)
     call.describe(lambda: {"version": planned.version, "endpoints": len(planned.tickets)})

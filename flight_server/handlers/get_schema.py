@@ -11,5 +11,6 @@ from flight_server.service import Service
 @rpc
 def get_schema(service: Service, call: Call, descriptor: flight.FlightDescriptor) -> flight.SchemaResult:
     command = command_of(descriptor)
+    service = service.needing("read")
     call.describe(lambda: named(command.dataset))
     return flight.SchemaResult(service.reads.schema(command))

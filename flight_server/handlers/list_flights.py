@@ -22,7 +22,7 @@ def list_flights(service: Service, call: Call, criteria: bytes) -> Iterator[flig
         pattern = criteria.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidInputError("the criteria are not UTF-8") from None
-    for summary in service.datasets.summaries(pattern):
+    for summary in service.needing("list").datasets.summaries(pattern):
         if call.is_cancelled():
             return
         yield _flight_info(summary)

@@ -2,17 +2,17 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
 import pyarrow as pa
 
 from flight_server.catalog.local import Catalog
+from flight_server.catalog.views import View
 from flight_server.errors import report_error
 from flight_server.requests.names import DatasetReference
 from lance_core.api.serving import (
     IndexDescription,
-    Snapshot,
     VersionEntry,
     Written,
     find_written,
@@ -27,14 +27,20 @@ _EMPTY_SCHEMA = pa.schema([])
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """Dataset as its latest manifest describes it; if `error` is set, nothing else is known."""
+    """Dataset as its latest manifest describes it.
+
+    Only the name is known if `error` is set, or if the caller may list the dataset but not read it.
+    """
 
     name: str
     schema: pa.Schema = _EMPTY_SCHEMA
     version: int | None = None
     num_rows: int = -1
+    """-1 if the caller may not know the number of rows."""
     num_bytes: int = -1
-    """Bytes of the data files, -1 if the manifest does not give the sizes of all files."""
+    """Bytes of the data files, -1 if the manifest does not give the sizes of all files, or if the caller may
+    not know them.
+    """
     error: str | None = None
 
 
@@ -47,7 +53,8 @@ class DatasetDescription:
     """None is the main branch."""
     identity: str
     """Identity of the manifest. A dataset that was dropped and made again has other identities."""
-    fragment_ids: frozenset[int]
+    fragment_ids: frozenset[int] | None
+    """None if the caller may not know them."""
     data_storage_version: str
     indices: tuple[IndexDescription, ...]
     config: dict[str, str]
@@ -91,26 +98,28 @@ class Datasets:
     def summaries(self, pattern: str) -> Iterator[DatasetSummary]:
         """Yield the datasets whose names match the glob `pattern`, each from its manifest alone.
 
-        An empty pattern matches all names; `*` also matches `/`. A dataset that cannot be read has only its
-        name and an `error`.
+        An empty pattern matches all names; `*` also matches `/`. A dataset that the caller has no right to
+        read has only its name. A dataset that cannot be read has its name and an `error`.
         """
         names = (name for name in self._catalog.names() if not pattern or fnmatchcase(name, pattern))
         return map_ahead(self._summary, names, self._catalog.is_remote)
 
     def describe(self, reference: DatasetReference) -> DatasetDescription:
-        """Return the facts in the manifest of one version."""
-        snapshot = self._catalog.open(reference)
-        manifest = snapshot.manifest
+        """Return the facts in the manifest of one version that are not about hidden columns or rows."""
+        view = self._catalog.view(reference)
+        manifest = view.snapshot.manifest
         tags, branches = self._catalog.refs(reference.name)
         return DatasetDescription(
-            summary=_summarize(reference.name, snapshot),
+            summary=_summarize(reference.name, view),
             branch=manifest.branch,
             identity=manifest.identity,
             data_storage_version=manifest.data_storage_version,
-            indices=tuple(manifest.describe_indices()),
-            fragment_ids=frozenset(fragment.id for fragment in manifest.fragments),
-            config=dict(manifest.config),
-            metadata=dict(manifest.table_metadata),
+            indices=tuple(manifest.describe_indices()) if view.is_whole else (),
+            fragment_ids=None
+            if view.hides_rows
+            else frozenset(fragment.id for fragment in manifest.fragments),
+            config=dict(manifest.config) if view.is_whole else {},
+            metadata=dict(manifest.table_metadata) if view.is_whole else {},
             tags=tuple(tags),
             branches=tuple(branches),
         )
@@ -153,30 +162,40 @@ class Datasets:
         limit: int | None = None,
         with_effects: bool = False,
     ) -> Sequence[VersionEntry]:
-        """Return versions of a branch, oldest first; arguments and errors are those of `version_entries`."""
-        snapshot = self._catalog.open(reference)
-        return version_entries(snapshot, first, last, limit=limit, with_effects=with_effects)
+        """Return versions of a branch, oldest first; arguments and errors are those of `version_entries`.
+
+        A caller who may read only a part of the dataset gets no totals, and cannot ask for effects.
+        """
+        view = self._catalog.view(reference)
+        if with_effects and not view.is_whole:
+            raise self._catalog.missing(reference.name)
+        entries = version_entries(view.snapshot, first, last, limit=limit, with_effects=with_effects)
+        return entries if view.is_whole else [replace(entry, metadata={}) for entry in entries]
 
     def find_transaction(self, reference: DatasetReference, transaction_id: str) -> Written | None:
         """Return what a transaction added to a branch; None if it made no version."""
         return find_written(self._catalog.open(reference).storage, transaction_id)
 
     def _summary(self, name: str) -> DatasetSummary:
+        readable = self._catalog.needing("read")
+        if not readable.admits(name):
+            return DatasetSummary(name)
         try:
-            return _summarize(name, self._catalog.open(DatasetReference(name)))
+            return _summarize(name, readable.view(DatasetReference(name)))
         except LanceError as error:
             report = report_error(error, self._root)
             return DatasetSummary(name, error=f"[{report.name}] {report.message}")
 
 
-def _summarize(name: str, snapshot: Snapshot) -> DatasetSummary:
-    manifest = snapshot.manifest
+def _summarize(name: str, view: View) -> DatasetSummary:
+    fragments = view.snapshot.manifest.fragments
+    sizes = [file.size for fragment in fragments for file in fragment.files]
     return DatasetSummary(
         name=name,
-        schema=manifest.schema.to_arrow(),
-        version=manifest.version,
-        num_rows=sum(fragment.num_rows for fragment in manifest.fragments),
-        num_bytes=_total([file.size for fragment in manifest.fragments for file in fragment.files]),
+        schema=view.schema.to_arrow(),
+        version=view.snapshot.manifest.version,
+        num_rows=-1 if view.hides_rows else sum(fragment.num_rows for fragment in fragments),
+        num_bytes=_total(sizes) if view.is_whole else -1,
     )
 
 

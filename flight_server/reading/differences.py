@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from flight_server.catalog.views import View
 from flight_server.requests.commands import RowKeys, ScanCommand, TakeCommand
 from flight_server.requests.names import DatasetReference
 from lance_core.api.serving import (
@@ -14,7 +15,7 @@ from lance_core.api.serving import (
     ROW_ID,
     RowDifferences,
     RowSet,
-    Snapshot,
+    addresses_meeting,
     compare_versions,
 )
 from lance_core.errors import UnsupportedFeatureError
@@ -43,7 +44,7 @@ class DifferenceCommands:
 
 
 def difference_commands(
-    reference: DatasetReference, begin: int, end: int, open_version: Callable[[DatasetReference], Snapshot]
+    reference: DatasetReference, begin: int, end: int, open_version: Callable[[DatasetReference], View]
 ) -> DifferenceCommands:
     """Return the commands that read what differs on the branch that `reference` names.
 
@@ -54,22 +55,25 @@ def difference_commands(
             deleted.
     """
     earlier, later = (replace(reference, version=version) for version in (begin, end))
-    differences = compare_versions(open_version(earlier), open_version(later))
-    names = tuple(field.name for field in differences.end.manifest.schema.fields)
+    before, after = open_version(earlier), open_version(later)
+    differences = compare_versions(before.snapshot, after.snapshot)
+    names = tuple(field.name for field in after.schema.fields)
     columns = (*names, ROW_ID, CREATED_AT, LAST_UPDATED_AT)
 
     def scan(rows: RowSet) -> ScanCommand:
         return ScanCommand(later, columns=columns, filter=rows.filter, fragments=rows.fragments)
 
     return DifferenceCommands(
-        scan(differences.inserted), scan(differences.updated), tuple(_deleted(differences, earlier))
+        scan(differences.inserted), scan(differences.updated), tuple(_deleted(differences, earlier, before))
     )
 
 
-def _deleted(differences: RowDifferences, earlier: DatasetReference) -> Iterator[ScanCommand | TakeCommand]:
+def _deleted(
+    differences: RowDifferences, earlier: DatasetReference, view: View
+) -> Iterator[ScanCommand | TakeCommand]:
     """Yield one scan of the fragments that were removed as a whole, and takes of single rows."""
     manifest = differences.begin.manifest
-    columns = (*(field.name for field in manifest.schema.fields), ROW_ID)
+    columns = (*(field.name for field in view.schema.fields), ROW_ID)
     num_rows = {fragment.id: fragment.num_rows for fragment in manifest.fragments}
     whole: list[int] = []
     single: list[Numbers] = []
@@ -78,6 +82,8 @@ def _deleted(differences: RowDifferences, earlier: DatasetReference) -> Iterator
         if len(addresses) == num_rows[fragment_id]:
             whole.append(fragment_id)
         else:
+            if view.guard is not None:  # tickets hold the addresses, so they are of rows that may be seen
+                addresses = addresses_meeting(view.snapshot, view.guard, addresses)
             single.append(addresses)
             if sum(map(len, single)) > MAXIMUM_DELETED:
                 raise UnsupportedFeatureError(

@@ -1,19 +1,20 @@
 """Plans and streams: what clients ask to read, from one version each. Free of Flight types."""
 
-from collections.abc import Generator, Sequence
-from copy import copy
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from flight_server.catalog.local import Catalog
+from flight_server.catalog.views import View
 from flight_server.peers.rendezvous import Affinity
 from flight_server.reading.differences import difference_commands
 from flight_server.reading.endpoints import affinities, affinity_of_keys, split_for_servers, split_scans
+from flight_server.reading.fresh_rows import check_fresh, fresh_runs
 from flight_server.reading.lookups import Lookup
-from flight_server.reading.scan_options import plan_of, scan_options
+from flight_server.reading.scan_options import bind_condition, plan_of, plan_view, scan_options
 from flight_server.reading.ticket_lifetime import Tickets
 from flight_server.requests.commands import (
     BlobsCommand,
@@ -38,18 +39,18 @@ from lance_core.api.serving import (
     PrunedPlan,
     ScanOptions,
     ScanPlan,
-    Snapshot,
     TakeReads,
-    bind_filter,
+    bind_columns,
     count_plan,
     explain_plan,
+    guarded,
     holds_dictionary,
-    plan_scan,
     project,
     prune_plan,
     stream_plan,
 )
 from lance_core.api.serving import BatchRun as BatchRun  # the batches of a `ScanStream`
+from lance_core.errors import InvalidInputError
 
 Asked: TypeAlias = ReadCommand | Ticket
 
@@ -74,6 +75,7 @@ class PlannedScan:
     dataset: str
     version: int
     num_fragments: int
+    """-1 if the caller may not know the number."""
     num_fragments_pruned: int
     num_pages: int | None = None
     """Pages of the columns that the filter names; None if no statistics are known."""
@@ -105,7 +107,10 @@ class ScanStream:
 
 
 class Reads:
-    """Reads of the datasets of one catalog. Thread-safe."""
+    """Reads of the datasets of one catalog. Thread-safe.
+
+    Every read is of a view: what the caller of the catalog may read.
+    """
 
     def __init__(self, catalog: Catalog, tickets: Tickets, max_answer_bytes: int) -> None:
         """Answer one batch of keys of a lookup with at most `max_answer_bytes` of rows."""
@@ -113,31 +118,25 @@ class Reads:
         self._tickets = tickets
         self._max_answer_bytes = max_answer_bytes
 
-    def on_behalf_of(self, subject: str) -> Self:
-        """Return these reads, with tickets that only the subject can redeem."""
-        reads = copy(self)
-        reads._tickets = self._tickets.of(subject)
-        return reads
-
     def plan(self, command: ReadCommand, *, num_servers: int = 1) -> PlannedScan:
         """Plan a command, on the version that it names or on the latest one.
 
         Fragments that are large for a share of `num_servers` are split, unless the command says how.
         """
         pinned = self._catalog.pin(command.dataset)
-        snapshot = self._catalog.open(pinned)
+        view = self._catalog.view(pinned)
         if isinstance(command, TakeCommand):
-            return self._plan_take(command, pinned, snapshot)
+            return self._plan_take(command, pinned, view)
         if isinstance(command, BlobsCommand):
-            return self._plan_blobs(command, pinned, snapshot)
-        options = scan_options(command, snapshot)
-        pruned = prune_plan(snapshot, plan_scan(snapshot, options))
+            return self._plan_blobs(command, pinned, view)
+        snapshot = view.snapshot
+        pruned = _pruned(view, plan_view(view, scan_options(command, view)))
         plan = pruned.plan
         is_filtered = plan.options.filter is not None
         # A filter has to see the earlier rows before it is known which rows an offset skips or a limit ends.
         is_one_stream = is_filtered and (command.limit is not None or bool(command.offset))
         whole = replace(
-            self._ticket(pinned, snapshot, command.columns),
+            self._ticket(pinned, view, command.columns),
             filter=command.filter,
             substrait_filter=command.substrait_filter,
             limit=command.limit if is_one_stream else None,
@@ -150,21 +149,22 @@ class Reads:
             verify_checksums=command.verify_checksums,
             blob_handling=command.blob_handling,
         )
+        is_cut = not is_one_stream and not view.hides_rows  # cuts would tell how many rows are hidden
         scans: Sequence[FragmentScan] = plan.fragment_scans
-        if not is_one_stream and command.rows_per_endpoint is None:
+        if is_cut and command.rows_per_endpoint is None:
             most = min(num_servers, command.max_endpoints)
             scans = split_for_servers(scans, snapshot.manifest.fragment_by_id, most)
         endpoints = list(
             split_scans(
                 scans,
-                rows_per_endpoint=None if is_one_stream else command.rows_per_endpoint,
+                rows_per_endpoint=command.rows_per_endpoint if is_cut else None,
                 max_endpoints=1 if is_one_stream else command.max_endpoints,
             )
         )
         return self._planned(
-            snapshot,
+            view,
             plan.schema,
-            [replace(whole, fragment_scans=scans) for scans in endpoints],
+            [replace(whole, fragment_scans=_told(view, scans)) for scans in endpoints],
             affinities(
                 pinned.name,
                 endpoints,
@@ -182,7 +182,7 @@ class Reads:
 
         Errors are those of `difference_commands`.
         """
-        commands = difference_commands(reference, begin, end, self._catalog.open)
+        commands = difference_commands(reference, begin, end, self._catalog.view)
         return PlannedDifferences(
             self.plan(commands.inserted),
             self.plan(commands.updated),
@@ -191,12 +191,12 @@ class Reads:
 
     def schema(self, command: ReadCommand) -> pa.Schema:
         """Return the schema of the batches of a command."""
-        snapshot = self._catalog.open(command.dataset)
+        view = self._catalog.view(command.dataset)
         if isinstance(command, TakeCommand):
-            return TakeReads(snapshot, command.columns, command.blob_handling).schema
+            return _takes(view, command).schema
         if isinstance(command, BlobsCommand):
-            return _blob_stream(snapshot, command.column, command).schema
-        return project(snapshot.manifest.schema, scan_options(command, snapshot)).schema
+            return self._blob_stream(view, command.column, command).schema
+        return project(view.schema, scan_options(command, view)).schema
 
     def redeem(self, ticket: bytes) -> Asked:
         """Return the ticket or the command in the bytes of a ticket. This opens no dataset."""
@@ -205,19 +205,18 @@ class Reads:
     def stream(self, asked: Asked) -> ScanStream:
         """Return the batches that a ticket or command asks for."""
         if isinstance(asked, Ticket):
-            snapshot = self._pinned(asked)
+            view = self._pinned(asked)
             if asked.keys is not None and asked.column is not None:
-                return self._blobs(snapshot, asked.column, asked.keys, asked)
+                return self._blobs(view, asked.column, asked.keys, asked)
             if asked.keys is not None:
-                return self._take(snapshot, asked.keys, asked)
-            return self._stream(snapshot, plan_of(asked, snapshot), asked.compression)
-        snapshot = self._catalog.open(asked.dataset)
+                return self._take(view, asked.keys, asked)
+            return self._stream(view, plan_of(asked, view), asked.compression)
+        view = self._catalog.view(asked.dataset)
         if isinstance(asked, TakeCommand):
-            return self._take(snapshot, asked.keys, asked)
+            return self._take(view, asked.keys, asked)
         if isinstance(asked, BlobsCommand):
-            return self._blobs(snapshot, asked.column, asked.keys, asked)
-        plan = plan_scan(snapshot, scan_options(asked, snapshot))
-        return self._stream(snapshot, plan, asked.compression)
+            return self._blobs(view, asked.column, asked.keys, asked)
+        return self._stream(view, plan_view(view, scan_options(asked, view)), asked.compression)
 
     def renew(self, ticket: bytes) -> tuple[bytes, int]:
         """Return a ticket for the same rows that expires later, and when: seconds since the epoch."""
@@ -231,54 +230,63 @@ class Reads:
 
     def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
         """Return a lookup that answers batches of keys of the schema `keys`, from one version."""
-        reads = TakeReads(self._catalog.open(command.dataset), command.columns, command.blob_handling)
-        return Lookup(reads, keys, self._max_answer_bytes)
+        view = self._catalog.view(command.dataset)
+        reads = _takes(view, command)
+        return Lookup(reads, keys, self._max_answer_bytes, is_fresh=view.hides_rows)
 
     def count(self, command: CountCommand) -> int:
         """Return the number of matching rows."""
-        snapshot = self._catalog.open(command.dataset)
-        condition = bind_filter(snapshot.manifest.schema, command.filter, command.substrait_filter)
-        return count_plan(snapshot, plan_scan(snapshot, ScanOptions(columns=(), filter=condition)))
+        view = self._catalog.view(command.dataset)
+        condition, guards = bind_condition(command, view)
+        options = ScanOptions(columns=(), filter=condition, guards=guards)
+        return count_plan(view.snapshot, plan_view(view, options))
 
     def explain(self, command: ScanCommand, *, analyze: bool) -> Explanation:
-        """Return the pages that a scan reads of each fragment and column; with `analyze` the scan is run."""
-        snapshot = self._catalog.open(command.dataset)
-        plan = plan_scan(snapshot, scan_options(command, snapshot))
-        return explain_plan(snapshot, plan, analyze=analyze)
+        """Return the pages that a scan reads of each fragment and column; with `analyze` the scan is run.
 
-    def _plan_take(self, command: TakeCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
+        Raises:
+            DatasetNotFoundError: rows are hidden from the caller. The pages would tell about them.
+        """
+        view = self._catalog.view(command.dataset)
+        if view.hides_rows:
+            raise self._catalog.missing(command.dataset.name)
+        return explain_plan(view.snapshot, plan_view(view, scan_options(command, view)), analyze=analyze)
+
+    def _plan_take(self, command: TakeCommand, pinned: DatasetReference, view: View) -> PlannedScan:
         """Plan a take as one endpoint, whose ticket holds the keys."""
-        ticket = self._ticket(pinned, snapshot, command.columns)
+        ticket = self._ticket(pinned, view, command.columns)
         return self._planned(
-            snapshot,
-            TakeReads(snapshot, command.columns, command.blob_handling).schema,
+            view,
+            _takes(view, command).schema,
             [replace(ticket, keys=command.keys, blob_handling=command.blob_handling)],
             [affinity_of_keys(pinned.name, command.keys)],
             # Only offsets are sure to be rows; ids and addresses may be of rows that were deleted.
             num_rows=len(command.keys.values) if command.keys.kind == "offsets" else -1,
         )
 
-    def _plan_blobs(self, command: BlobsCommand, pinned: DatasetReference, snapshot: Snapshot) -> PlannedScan:
+    def _plan_blobs(self, command: BlobsCommand, pinned: DatasetReference, view: View) -> PlannedScan:
         """Plan a stream of blobs as one endpoint, whose ticket holds the keys."""
         ticket = replace(
-            self._ticket(pinned, snapshot, None),
+            self._ticket(pinned, view, None),
             column=command.column,
             keys=command.keys,
             ranges=command.ranges,
             with_size=command.with_size,
             with_row_address=command.with_row_address,
         )
-        schema = _blob_stream(snapshot, command.column, command).schema
+        schema = self._blob_stream(view, command.column, command).schema
         affinity = affinity_of_keys(pinned.name, command.keys)
-        return self._planned(snapshot, schema, [ticket], [affinity], num_rows=-1)
+        return self._planned(view, schema, [ticket], [affinity], num_rows=-1)
 
-    def _ticket(self, pinned: DatasetReference, snapshot: Snapshot, columns: Columns) -> Ticket:
-        """Return a ticket for columns of a snapshot, without any rows. The caller adds the rows."""
+    def _ticket(self, pinned: DatasetReference, view: View, columns: Columns) -> Ticket:
+        """Return a ticket for columns of a view, without any rows. The caller adds the rows."""
+        manifest = view.snapshot.manifest
         return Ticket(
             dataset=pinned.name,
-            version=snapshot.manifest.version,
+            version=manifest.version,
             branch=pinned.branch,
-            identity=snapshot.manifest.identity,
+            identity=manifest.identity,
+            limits=view.limits,
             expires=self._tickets.expiry(),
             fragment_scans=(),
             columns=columns,
@@ -286,7 +294,7 @@ class Reads:
 
     def _planned(
         self,
-        snapshot: Snapshot,
+        view: View,
         schema: pa.Schema,
         tickets: Sequence[Ticket],
         affinities: Sequence[Affinity],
@@ -296,6 +304,10 @@ class Reads:
         num_fragments_pruned: int = 0,
         pruned: PrunedPlan | None = None,
     ) -> PlannedScan:
+        manifest = view.snapshot.manifest
+        if view.hides_rows:
+            check_fresh(schema)
+            pruned = None
         return PlannedScan(
             schema=schema,
             tickets=tuple(map(self._tickets.sign, tickets)),
@@ -304,40 +316,95 @@ class Reads:
             num_rows=num_rows,
             ordered=ordered,
             dataset=tickets[0].dataset,
-            version=snapshot.manifest.version,
-            num_fragments=len(snapshot.manifest.fragments),
-            num_fragments_pruned=num_fragments_pruned,
+            version=manifest.version,
+            num_fragments=-1 if view.hides_rows else len(manifest.fragments),
+            num_fragments_pruned=0 if view.hides_rows else num_fragments_pruned,
             num_pages=pruned.pages_total if pruned else None,
             num_pages_pruned=pruned.pages_pruned if pruned else 0,
             statistics=pruned.statistics if pruned else "none",
         )
 
-    def _pinned(self, ticket: Ticket) -> Snapshot:
-        """Return the snapshot of a ticket; DatasetNotFoundError if another dataset has its name now."""
-        return self._catalog.open(
+    def _pinned(self, ticket: Ticket) -> View:
+        """Return what a ticket is about.
+
+        Raises:
+            DatasetNotFoundError: the caller may not read the dataset any more, or another one has its name.
+            InvalidInputError: the caller may read another part of the dataset than when the ticket was made.
+        """
+        view = self._catalog.view(
             DatasetReference(ticket.dataset, ticket.version, branch=ticket.branch, identity=ticket.identity)
         )
+        if view.limits != ticket.limits:
+            raise InvalidInputError("the rights to the dataset have changed; plan the scan again")
+        return view
 
-    def _stream(self, snapshot: Snapshot, plan: ScanPlan, compression: str) -> ScanStream:
-        runs = stream_plan(snapshot, plan)
-        has_dictionaries = any(holds_dictionary(field.type) for field in plan.schema)
+    def _stream(self, view: View, plan: ScanPlan, compression: str) -> ScanStream:
         is_lookup = plan.options.filter is None and plan.num_rows <= _FEW_ROWS
-        return ScanStream(plan.schema, runs, has_dictionaries, compression, is_lookup)
+        return _sent(view, plan.schema, stream_plan(view.snapshot, plan), compression, is_lookup)
 
-    def _take(self, snapshot: Snapshot, keys: RowKeys, asked: TakeCommand | Ticket) -> ScanStream:
-        reads = TakeReads(snapshot, asked.columns, asked.blob_handling)
+    def _take(self, view: View, keys: RowKeys, asked: TakeCommand | Ticket) -> ScanStream:
+        reads = _takes(view, asked)
         numbers = np.array(keys.values, np.uint64)  # of integers that the parser of the command checked
         runs = reads.batch_runs(_KEY_COLUMNS[keys.kind], numbers)
-        return ScanStream(reads.schema, runs, reads.has_dictionaries, is_lookup=True)
+        return _sent(view, reads.schema, runs, is_lookup=not view.hides_rows or keys.kind != "offsets")
 
-    def _blobs(
-        self, snapshot: Snapshot, column: str, keys: RowKeys, asked: BlobsCommand | Ticket
-    ) -> ScanStream:
-        stream = _blob_stream(snapshot, column, asked)
+    def _blobs(self, view: View, column: str, keys: RowKeys, asked: BlobsCommand | Ticket) -> ScanStream:
+        stream = self._blob_stream(view, column, asked)
         numbers = np.array(keys.values, np.uint64)
         runs = stream.batch_runs(_KEY_COLUMNS[keys.kind], numbers, asked.ranges)
         return ScanStream(stream.schema, runs, has_dictionaries=False)
 
+    def _blob_stream(self, view: View, column: str, asked: BlobsCommand | Ticket) -> BlobStream:
+        """Return a stream of blobs.
 
-def _blob_stream(snapshot: Snapshot, column: str, asked: BlobsCommand | Ticket) -> BlobStream:
-    return BlobStream(snapshot, column, with_size=asked.with_size, with_row_address=asked.with_row_address)
+        Raises:
+            DatasetNotFoundError: rows are hidden from the caller.
+            LanceError: others are those of `BlobStream`.
+        """
+        if view.hides_rows:
+            raise self._catalog.missing(asked.dataset if isinstance(asked, Ticket) else asked.dataset.name)
+        if not view.is_whole:
+            project(view.schema, ScanOptions(columns=(column,)))  # refuses a column that is hidden
+        with_address = asked.with_row_address
+        return BlobStream(view.snapshot, column, with_size=asked.with_size, with_row_address=with_address)
+
+
+def _sent(
+    view: View,
+    schema: pa.Schema,
+    runs: Generator[BatchRun, None, None],
+    compression: str = "none",
+    is_lookup: bool = False,
+) -> ScanStream:
+    """Return runs of batches as a stream."""
+    if view.hides_rows:
+        check_fresh(schema)
+        runs = fresh_runs(runs)
+    has_dictionaries = any(holds_dictionary(field.type) for field in schema)
+    return ScanStream(schema, runs, has_dictionaries, compression, is_lookup)
+
+
+def _takes(view: View, asked: TakeCommand | LookupCommand | Ticket) -> TakeReads:
+    """Return the takes of rows of a view; errors are those of a scan."""
+    columns = asked.columns
+    if not isinstance(columns, Mapping):
+        view.check(columns or ())
+    elif view.hides_rows:
+        for _, value in bind_columns(view.schema, columns):
+            view.check_expression(value)
+    return TakeReads(view.snapshot, columns, asked.blob_handling, visible=view.narrowed, guard=view.guard)
+
+
+def _pruned(view: View, plan: ScanPlan) -> PrunedPlan:
+    """Leave out the fragments in which no row matches. The choice tells nothing about hidden rows."""
+    if view.guard is None:
+        return prune_plan(view.snapshot, plan)
+    condition, guards = guarded(view.guard, None)
+    only_guards = replace(plan, options=replace(plan.options, filter=condition, guards=guards))
+    pruned = prune_plan(view.snapshot, only_guards)
+    return replace(pruned, plan=replace(pruned.plan, options=plan.options))
+
+
+def _told(view: View, scans: tuple[FragmentScan, ...]) -> tuple[FragmentScan, ...]:
+    """Return the fragment scans as a ticket has them, which everybody can read: no count of hidden rows."""
+    return tuple(scan._replace(start=0, end=1) for scan in scans) if view.hides_rows else scans

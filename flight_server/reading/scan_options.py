@@ -1,42 +1,52 @@
-"""Commands and tickets as options and plans of a scan."""
+"""Commands and tickets as options and plans of a scan, bound to what the caller may read."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from flight_server.requests.commands import ScanCommand
+from flight_server.catalog.views import View
+from flight_server.requests.commands import CountCommand, ScanCommand
 from flight_server.requests.tickets import Ticket
 from lance_core.api.serving import (
     DEFAULT_BATCH_BYTES,
+    Expression,
     ScanOptions,
     ScanPlan,
-    Snapshot,
     bind_columns,
     bind_filter,
+    guarded,
     plan_scan,
+    project,
 )
 from lance_core.errors import InvalidInputError
 
 
-def scan_options(asked: ScanCommand, snapshot: Snapshot) -> ScanOptions:
+def scan_options(asked: ScanCommand, view: View) -> ScanOptions:
     """Return the scan options of a command; InvalidInputError names an option that cannot be used."""
     return replace(
-        _output_options(asked, snapshot),
+        _output_options(asked, view),
         limit=asked.limit,
         offset=asked.offset,
         fragments=asked.fragments,
     )
 
 
-def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOptions:
+def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
     """Return the options that commands and tickets share: the columns, the filter, the size of batches."""
-    schema = snapshot.manifest.schema
-    computed = None
-    if isinstance(asked.columns, Mapping):
-        computed = bind_columns(schema, asked.columns, repeatable=True)
+    schema = view.schema
+    columns, computed = asked.columns, None
+    if isinstance(columns, Mapping):
+        computed, columns = bind_columns(schema, columns, repeatable=True), None
+        for _, value in computed:
+            view.check_expression(value)
+    elif columns is None and not view.is_whole:
+        columns = tuple(field.name for field in schema.fields)
+    view.check(columns or ())
+    condition, guards = bind_condition(asked, view, repeatable=True)
     return ScanOptions(
-        columns=None if isinstance(asked.columns, Mapping) else asked.columns,
+        columns=columns,
         computed=computed,
-        filter=bind_filter(schema, asked.filter, asked.substrait_filter, repeatable=True),
+        filter=condition,
+        guards=guards,
         with_row_id=asked.with_row_id,
         with_row_address=asked.with_row_address,
         batch_rows=asked.batch_rows,
@@ -46,12 +56,37 @@ def _output_options(asked: ScanCommand | Ticket, snapshot: Snapshot) -> ScanOpti
     )
 
 
-def plan_of(ticket: Ticket, snapshot: Snapshot) -> ScanPlan:
+def bind_condition(
+    asked: ScanCommand | Ticket | CountCommand, view: View, *, repeatable: bool = False
+) -> tuple[Expression | None, int]:
+    """Return the filter of a command with the condition of the view, and the number of its guards.
+
+    Errors are those of `bind_filter`, which has the argument `repeatable`, too.
+    """
+    condition = bind_filter(view.schema, asked.filter, asked.substrait_filter, repeatable=repeatable)
+    view.check_expression(condition)
+    return (condition, 0) if view.guard is None else guarded(view.guard, condition)
+
+
+def plan_view(view: View, options: ScanOptions) -> ScanPlan:
+    """Return the plan of a scan of what the caller may read; errors are those of `plan_scan`.
+
+    The options were made by this module.
+    """
+    if view.is_whole:
+        return plan_scan(view.snapshot, options)
+    schema = project(view.schema, options).schema  # refuses columns that do not exist for the caller
+    return replace(plan_scan(view.snapshot, options), schema=schema)
+
+
+def plan_of(ticket: Ticket, view: View) -> ScanPlan:
     """Return the plan a ticket stands for, its ranges checked against the manifest."""
     options = replace(
-        _output_options(ticket, snapshot), fragments=tuple(scan.fragment_id for scan in ticket.fragment_scans)
+        _output_options(ticket, view), fragments=tuple(scan.fragment_id for scan in ticket.fragment_scans)
     )
-    plan = plan_scan(snapshot, options)
+    plan = plan_view(view, options)
+    if view.guard is not None:  # such tickets do not tell how many rows a fragment has
+        return replace(plan, options=replace(options, limit=ticket.limit, offset=ticket.offset))
     num_rows = {scan.fragment_id: scan.end for scan in plan.fragment_scans}
     for scan in ticket.fragment_scans:
         if scan.end > num_rows.get(scan.fragment_id, 0):

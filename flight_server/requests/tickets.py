@@ -88,6 +88,8 @@ class Ticket:
     ranges: Ranges | None = None
     """Range of each blob; None: whole blobs."""
     with_size: bool = False
+    limits: str | None = None
+    """What the rights to read were limited to, as `View.limits` tells; None: not limited."""
 
 
 _DEFAULTS = {each.name: each.default for each in fields(Ticket) if each.default is not MISSING}
@@ -199,6 +201,7 @@ _PAYLOAD_FIELDS: Mapping[str, Checker] = {
     "with_size": boolean,
     "limit": integer(),
     "offset": integer(),
+    "limits": string,
     **OUTPUT_FIELDS,
 }
 _REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", _SCANS)

@@ -3,7 +3,6 @@
 import base64
 import binascii
 import hashlib
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,14 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flight_server.errors import NotAuthenticatedError
-from flight_server.logs import log_event
 from flight_server.security import server_tokens
 from flight_server.security.accounts import Account, Accounts
 from flight_server.security.identity import Identity
 from flight_server.security.sessions import PREFIX, Sessions
-from flight_server.security.transport import identity_of
+from flight_server.security.watched import WatchedFiles
 from flight_server.settings import Settings
-from lance_core.errors import InvalidInputError
 
 AUTHORIZATION = "authorization"
 HANDSHAKE_TOKEN = "auth-token-bin"
@@ -27,9 +24,6 @@ HANDSHAKE_TOKEN = "auth-token-bin"
 MAXIMUM_CREDENTIAL_BYTES = 8192
 
 _MOST_REMEMBERED = 4096
-_SECONDS_BETWEEN_LOOKS = 1.0
-"""Seconds after which the files are looked at again."""
-
 _PASSWORDS_AT_A_TIME = 2
 """Each takes 16 MiB and 50 ms: more at a time would let anybody occupy the machine."""
 
@@ -65,11 +59,9 @@ class Authenticator:
         self._settings = settings
         self._signing_key = signing_key
         self._sessions = Sessions(signing_key, settings.session_lifetime)
-        self._files = [path for path in (settings.accounts_file, settings.jwt_key_file) if path is not None]
         self._passwords = threading.Semaphore(_PASSWORDS_AT_A_TIME)
-        self._lock = threading.Lock()
-        self._looked_at = time.monotonic()
-        self._seen = identity_of(self._files)
+        files = [path for path in (settings.accounts_file, settings.jwt_key_file) if path is not None]
+        self._files = WatchedFiles(files, self._load)
         self._load()
 
     @property
@@ -113,12 +105,10 @@ class Authenticator:
 
     def reload(self) -> None:
         """Read the files again, whether they changed or not. Files that cannot be used change nothing."""
-        with self._lock:
-            self._seen = identity_of(self._files)
-            self._load_again()
+        self._files.reload()
 
     def _identify(self, credential: str) -> Caller:
-        self._look()
+        self._files.look()
         remembered = self._remembered
         key = hashlib.sha256(credential.encode("utf-8", "surrogateescape")).digest()
         known = remembered.get(key)
@@ -183,29 +173,8 @@ class Authenticator:
             return frozenset()
         return frozenset(role for role in roles if isinstance(role, str))
 
-    def _look(self) -> None:
-        """Read the files again if they have changed, and forget what the old ones proved."""
-        now = time.monotonic()
-        if now - self._looked_at < _SECONDS_BETWEEN_LOOKS or not self._lock.acquire(blocking=False):
-            return
-        try:
-            self._looked_at = now
-            seen = identity_of(self._files)
-            if seen != self._seen:
-                self._seen = seen
-                self._load_again()
-        finally:
-            self._lock.release()
-
-    def _load_again(self) -> None:
-        try:
-            self._load()
-        except InvalidInputError as error:
-            log_event(logging.ERROR, "reload_failed", {"message": str(error)})
-        else:
-            log_event(logging.INFO, "reloaded", {"files": ",".join(self._files)})
-
     def _load(self) -> None:
+        """Read the files, and forget what older ones proved."""
         settings = self._settings
         accounts = Accounts({}) if settings.accounts_file is None else Accounts.load(settings.accounts_file)
         claims = None if settings.jwt_key_file is None else _claims_of(settings, settings.jwt_key_file)

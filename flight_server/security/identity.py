@@ -12,7 +12,7 @@ class Identity:
     subject: str | None
     """Name of a user or program, however it was proven. None: the server asks nobody."""
     roles: frozenset[str] = frozenset()
-    claims: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False, compare=False)
+    claims: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
     """Claims of a JSON Web Token. Values come from the issuer."""
     how: Literal["anonymous", "token", "session", "password", "jwt", "certificate", "server"] = "anonymous"
 

@@ -77,6 +77,11 @@ def check_transport(settings: Settings) -> None:
             raise InvalidInputError(
                 f"--advertise {location}: clients would send their tokens in plain text; expected grpc+tls://"
             )
+    if settings.grant and not ways_to_authenticate(settings):
+        raise InvalidInputError(
+            "the settings have grants, but nothing tells who calls; --accounts-file, --jwt-key-file or "
+            "--tls-client-ca does"
+        )
     if settings.insecure or is_loopback(settings.host):
         return
     lacking = [] if has_tls else ["TLS (--tls-cert, --tls-key)"]

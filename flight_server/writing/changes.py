@@ -111,19 +111,19 @@ class Changes:
     ) -> int:
         """Make the dataset `target`, whose first version has the rows of a version of another dataset.
 
-        No data is copied.
+        No data is copied. The caller needs the right to read the whole source.
 
         Raises:
             DatasetNotFoundError: there is no such version.
             DatasetExistsError: another transaction made the dataset `target`.
         """
-        targets = self._targets
+        readable = self._catalog.needing("read")
         with (
-            targets.opened(DatasetReference(source.name)),
-            targets.target(target, creates=True) as made,
+            self._targets.target(target, creates=True) as made,
+            self._targets.of(readable).opened(DatasetReference(source.name)),
         ):
             if made.snapshot is None:
-                cloned = clone_table(self._catalog.open(source), made.storage, transaction_id=transaction_id)
+                cloned = clone_table(readable.open(source), made.storage, transaction_id=transaction_id)
                 return cloned.manifest.version
             earlier = find_written(made.storage, transaction_id, ("clone",))
             if earlier is None:

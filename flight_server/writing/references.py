@@ -33,8 +33,7 @@ class References:
 
     def tags(self, name: str) -> Mapping[str, Tag]:
         """Return the tags of a dataset by name."""
-        with self._targets.opened(DatasetReference(name)) as opened:
-            return list_tags(opened.root)
+        return list_tags(self._catalog.view(DatasetReference(name)).snapshot.storage)
 
     def create_tag(self, tag: str, named: DatasetReference) -> int:
         """Name a version. If the tag names this version already, nothing changes.
@@ -74,8 +73,7 @@ class References:
 
     def branches(self, name: str) -> Mapping[str, Branch]:
         """Return the branches of a dataset by name, without the main branch."""
-        with self._targets.opened(DatasetReference(name)) as opened:
-            return list_branches(opened.root)
+        return list_branches(self._catalog.view(DatasetReference(name)).snapshot.storage)
 
     def create_branch(self, branch: str, source: DatasetReference) -> int:
         """Make a branch that begins with a version.

@@ -4,9 +4,7 @@ import logging
 import time
 import uuid
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
-from typing import Self
 
 import pyarrow as pa
 
@@ -57,18 +55,15 @@ class Committed:
 class StagedWrites:
     """Staged writes of the datasets of one catalog. Thread-safe."""
 
-    def __init__(self, catalog: Catalog, targets: Targets, expiry: float) -> None:
-        """Keep staged writes for `expiry` seconds; then they can no longer be committed, and are removed."""
+    def __init__(self, catalog: Catalog, targets: Targets, expiry: float, subject: str | None = None) -> None:
+        """Keep staged writes for `expiry` seconds; then they can no longer be committed, and are removed.
+
+        Only the subject can redeem receipts; None: whoever has them.
+        """
         self._catalog = catalog
         self._targets = targets
         self._expiry = expiry
-        self._subject: str | None = None
-
-    def on_behalf_of(self, subject: str) -> Self:
-        """Return these staged writes, with receipts that only the subject can redeem."""
-        staged = copy(self)
-        staged._subject = subject
-        return staged
+        self._subject = subject
 
     def stage(self, command: WriteCommand, upload: Batches) -> str:
         """Write an upload for a later commit, and return the receipt.

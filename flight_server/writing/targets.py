@@ -7,14 +7,16 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 from flight_server.catalog.local import Catalog
 from flight_server.errors import DrainingError
-from flight_server.requests.names import DatasetReference, shown
+from flight_server.requests.names import DatasetReference
 from flight_server.writing.uploads import Abortable
 from lance_core.api.serving import Snapshot, Storage, branch_storage
-from lance_core.errors import CommitConflictError, DatasetNotFoundError
+from lance_core.errors import CommitConflictError
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,14 @@ class Targets:
         """Paths of datasets whose files are being removed."""
         self._unfinished: set[Abortable] = set()
         """Writers of uploads that have not reached their commit."""
-        self._is_closed = False
+        self._closed = threading.Event()
         self._lock = threading.Lock()
+
+    def of(self, catalog: Catalog) -> Self:
+        """Return these targets, found in the catalog of one caller. What is running is known to both."""
+        targets = copy(self)
+        targets._catalog = catalog
+        return targets
 
     @contextmanager
     def target(self, reference: DatasetReference, *, creates: bool = False) -> Iterator[Target]:
@@ -75,7 +83,7 @@ class Targets:
             root = self._catalog.storage(path)
             snapshot = self._catalog.open(reference) if is_there else None
             if snapshot is None and branch is not None:
-                raise DatasetNotFoundError(f"no dataset is named {shown(name)}")
+                raise self._catalog.missing(name)
             yield Target(
                 root, branch_storage(root, branch) if snapshot is None else snapshot.storage, snapshot
             )
@@ -103,8 +111,7 @@ class Targets:
         finally:
             with self._lock:
                 self._unfinished.discard(writer)
-                is_closed = self._is_closed
-        if is_closed:
+        if self._closed.is_set():
             raise DrainingError("the server stopped before the upload was complete")
 
     def drop(self, name: str) -> None:
@@ -143,7 +150,7 @@ class Targets:
         Commits that have begun are left alone, and none begins from now on.
         """
         with self._lock:
-            self._is_closed = True
+            self._closed.set()
             for writer in self._unfinished:
                 writer.abort()
             for path in self._writing:

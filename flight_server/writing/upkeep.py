@@ -1,9 +1,8 @@
 """Upkeep of datasets: compaction, and removal of old versions. Free of Flight types."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any
 
 from flight_server.catalog.local import Catalog
 from flight_server.requests.names import DatasetReference
@@ -46,12 +45,6 @@ class Upkeep:
         self._catalog = catalog
         self._targets = targets
         self._staged = staged
-
-    def on_behalf_of(self, staged: StagedWrites) -> Self:
-        """Return this upkeep with the staged writes of one subject."""
-        upkeep = copy(self)
-        upkeep._staged = staged
-        return upkeep
 
     def compact(
         self,

@@ -47,6 +47,8 @@ from lance_core.changes.written import Written, find_written, written_by
 from lance_core.commit.stream_progress import StreamBatch
 from lance_core.deferred import DeferredError
 from lance_core.expressions.sql import parse_type
+from lance_core.expressions.tree import Expression
+from lance_core.expressions.tree import columns as named_columns
 from lance_core.hints import did_you_mean, near_names
 from lance_core.kernels import set_pool_retention
 from lance_core.maintenance.branches import create_branch, delete_branch
@@ -60,7 +62,7 @@ from lance_core.scan.changes import Changes as RowDifferences
 from lance_core.scan.changes import RowSet, compare_versions
 from lance_core.scan.explain import Explanation, PrunedPlan
 from lance_core.scan.history import VersionEntry, version_entries
-from lance_core.scan.plan.bind import bind_columns, bind_filter
+from lance_core.scan.plan.bind import bind_columns, bind_filter, check_filter, either, guarded
 from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import (
     CREATED_AT,
@@ -81,8 +83,10 @@ from lance_core.scan.snapshot_reads import (
     prune_plan,
     stream_plan,
 )
+from lance_core.scan.take.guarded import addresses_meeting
 from lance_core.scan.take.keys import KEY_COLUMNS
 from lance_core.scan.validate import DAMAGE, find_damage, validate_snapshot
+from lance_core.schema import Schema
 from lance_core.storage import Entry, LocalStorage, Storage, is_object_store, scheme_of, storage_for
 from lance_core.table.fragment import Fragment
 from lance_core.table.indices import IndexDescription
@@ -129,6 +133,7 @@ __all__ = [
     "DeferredError",
     "Entry",
     "Explanation",
+    "Expression",
     "ExpressionColumns",
     "FileLimits",
     "Fragment",
@@ -143,6 +148,7 @@ __all__ = [
     "RowSet",
     "ScanOptions",
     "ScanPlan",
+    "Schema",
     "Snapshot",
     "SnapshotCache",
     "StagedChange",
@@ -156,11 +162,13 @@ __all__ = [
     "add_columns",
     "add_null_columns",
     "add_stream",
+    "addresses_meeting",
     "alter_columns",
     "bind_columns",
     "bind_filter",
     "branch_names",
     "branch_storage",
+    "check_filter",
     "clean_up",
     "clone_table",
     "commit_staged",
@@ -177,12 +185,14 @@ __all__ = [
     "drop_columns",
     "drop_index",
     "drop_table",
+    "either",
     "explain_cleanup",
     "explain_plan",
     "file_version",
     "find_damage",
     "find_tag",
     "find_written",
+    "guarded",
     "holds_dictionary",
     "is_object_store",
     "join_stream",
@@ -192,6 +202,7 @@ __all__ = [
     "lost_coverage_of",
     "map_ahead",
     "merge_stream",
+    "named_columns",
     "near_names",
     "open_snapshot",
     "parse_type",

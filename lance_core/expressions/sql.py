@@ -103,7 +103,25 @@ def parse_expression(
     return _parse(text, schema, checked=checked, repeatable=repeatable)
 
 
+def check_syntax(text: str) -> None:
+    """Refuse a text that is no expression, whatever columns there are.
+
+    Raises:
+        InvalidInputError: the text is not an expression; the message names the token or limit.
+    """
+    _tree(text, pa.schema([]))
+
+
 def _parse(text: str, schema: pa.Schema, *, checked: bool = False, repeatable: bool) -> Expression:
+    reader = Reader(schema, checked=checked, repeatable=repeatable)
+    try:
+        return check_limits(reader.condition(_tree(text, schema), top=True))
+    except RecursionError:
+        raise InvalidInputError("the expression is nested too deeply") from None
+
+
+def _tree(text: str, schema: pa.Schema) -> Any:
+    """Return the tree of sqlglot for a text; `schema` is for hints in errors."""
     if len(text) > MAX_TEXT:
         raise InvalidInputError(f"the expression has {len(text)} characters, at most {MAX_TEXT} are allowed")
     try:
@@ -122,11 +140,7 @@ def _parse(text: str, schema: pa.Schema, *, checked: bool = False, repeatable: b
             "the expression is empty" if not words else "there is more than one expression"
         )
     _check_size(parsed[0])
-    reader = Reader(schema, checked=checked, repeatable=repeatable)
-    try:
-        return check_limits(reader.condition(parsed[0], top=True))
-    except RecursionError:
-        raise InvalidInputError("the expression is nested too deeply") from None
+    return parsed[0]
 
 
 def _syntax_error(error: ParseError, text: str, schema: pa.Schema) -> str:

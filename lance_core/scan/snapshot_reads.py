@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lance_core.expressions.tree import Expression
 from lance_core.scan.plan.bind import bind_columns
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import project, project_taken
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.rows import plan_runs
 from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.run.execute import count_matching
 from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import Keys, as_keys
+from lance_core.scan.take.row_taker import RowTaker
+from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -85,25 +90,40 @@ class TakeReads:
         has_dictionaries: Whether the schema has a dictionary type, at any depth.
     """
 
-    __slots__ = ("_budget", "_taker")
+    __slots__ = ("_budget", "_guard", "_snapshot", "_taker")
 
     def __init__(
         self,
         snapshot: Snapshot,
         columns: tuple[str, ...] | Mapping[str, str] | None,
         blob_handling: str = "blobs_descriptions",
+        *,
+        visible: Schema | None = None,
+        guard: Expression | None = None,
     ) -> None:
         """Project the rows to names, or to SQL expressions by name; errors are those of a scan.
 
-        `blob_handling` is that of `ScanOptions`.
+        Args:
+            snapshot: the version of the table.
+            columns: the columns.
+            blob_handling: that of `ScanOptions`.
+            visible: the part of the schema that exists for the caller; None: all of it.
+            guard: condition of the rows that exist for the caller; see `guarded_addresses`.
         """
         session = session_of(snapshot)
         self._budget = session.budget
+        self._guard = guard
+        self._snapshot = snapshot
+        schema = snapshot.manifest.schema if visible is None else visible
         if isinstance(columns, Mapping):
-            computed = bind_columns(snapshot.manifest.schema, columns)
-            self._taker = session.taker(snapshot, None, computed, blob_handling)
-        else:
+            computed = bind_columns(schema, columns)
+            options = ScanOptions(computed=computed, blob_handling=blob_handling)
+            self._taker = RowTaker(snapshot, project(schema, options), session.files)
+        elif visible is None:
             self._taker = session.taker(snapshot, columns, blob_handling=blob_handling)
+        else:
+            projection = project_taken(schema, columns, blob_handling)
+            self._taker = RowTaker(snapshot, projection, session.files)
 
     @property
     def schema(self) -> pa.Schema:
@@ -121,7 +141,7 @@ class TakeReads:
         Raises:
             LanceError: a key is out of range, or something cannot be read.
         """
-        yield from self._taker.batch_runs(self._taker.addresses.by(kind)(keys), self._budget)
+        yield from self._taker.batch_runs(self._addresses(kind, keys), self._budget)
 
     def held_batch(self, kind: str, keys: pa.Array, max_bytes: int) -> AbstractContextManager[pa.RecordBatch]:
         """Return the rows of keys as one batch, which counts as memory of the session while the block runs.
@@ -130,5 +150,12 @@ class TakeReads:
             InvalidInputError: a key is negative or out of range, or the rows are larger than `max_bytes`.
             LanceError: something cannot be read.
         """
-        addresses = self._taker.addresses.by(kind)(as_keys(keys, kind))
+        addresses = self._addresses(kind, as_keys(keys, kind))
         return self._taker.held_batch(addresses, self._budget, max_bytes)
+
+    def _addresses(self, kind: str, keys: Keys) -> Keys:
+        if self._guard is None:
+            return self._taker.addresses.by(kind)(keys)
+        from lance_core.scan.take.guarded import guarded_addresses  # late, with all that filters need
+
+        return guarded_addresses(self._snapshot, self._guard, kind, keys)

@@ -157,6 +157,14 @@ class Schema:
         messages = [message for message in self._messages if message.id in ids]
         return Schema(messages, self._metadata, file=self._file, content=self._content)
 
+    def narrowed(self, names: Container[str]) -> "Schema":
+        """Return the schema of the top-level fields with these names, without metadata of the schema: it may
+        tell about other fields.
+        """
+        ids = {node.id for top in self.fields if top.name in names for node in top.walk()}
+        messages = [message for message in self._messages if message.id in ids]
+        return Schema(messages, {}, file=self._file, content=self._content)
+
     @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The top-level fields in order.

@@ -16,8 +16,10 @@ from support.source_files import ROOT, imported_modules, modules
 # module beside the folders. The root is what the package offers, in its `__init__.py`.
 LAYERS = [
     {"configuration", "proto", "errors", "logs"},
+    {"requests"},
+    {"rights"},
     {"settings"},
-    {"limits", "requests"},
+    {"limits"},
     {"security"},
     {"peers"},
     {"catalog"},
@@ -40,6 +42,7 @@ HANDLERS_MAY_IMPORT = {
     "proto",
     "reading",
     "requests",
+    "rights",
     "security",
     "service",
     "settings",

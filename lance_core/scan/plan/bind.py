@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.tree import Expression
+from lance_core.expressions.tree import Expression, conjuncts
 from lance_core.scan.plan.options import Computed
 from lance_core.scan.plan.projection import expression_schema
 from lance_core.schema import Schema
@@ -52,6 +52,30 @@ def bind_filter(
 
         return parse_arrow(condition, expression_schema(schema))
     raise TypeError(f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}")
+
+
+def check_filter(text: str) -> None:
+    """Refuse a filter that is no SQL expression, whatever columns there are; InvalidInputError says why."""
+    from lance_core.expressions.sql import check_syntax  # late, as in bind_filter
+
+    check_syntax(text)
+
+
+def guarded(guard: Expression, condition: Expression | None) -> tuple[Expression, int]:
+    """Return the filter of a scan for a caller who may see only the rows that meet `guard`, and the number of
+    its guards; see `ScanOptions`. `condition` is the filter of the caller.
+    """
+    from lance_core.expressions.builders import conjunction  # late, as in bind_filter
+
+    parts = [guard] if condition is None else [guard, condition]
+    return conjunction(parts), len(conjuncts(guard))
+
+
+def either(conditions: Sequence[Expression]) -> Expression:
+    """Return the condition that is true for the rows for which at least one of the conditions is true."""
+    from lance_core.expressions.builders import disjunction  # late, as in bind_filter
+
+    return disjunction(conditions)
 
 
 def bind_columns(schema: Schema, columns: Mapping[str, str], *, repeatable: bool = False) -> Computed:

@@ -43,6 +43,9 @@ class ScanOptions:
         columns: Names or dotted paths in output order; `None` means all columns, `()` rows without columns.
         computed: Names and values of computed columns in output order, instead of `columns`.
         filter: Condition that the returned rows meet.
+        guards: The first so many conditions of `filter` decide which rows exist for the caller. The other
+            conditions and the computed columns are evaluated only for rows that meet them, and the sizes of
+            batches do not depend on the number of other rows.
         limit: Most rows of the result; `None` means all, 0 means none.
         offset: Rows to skip, in the order of the scan; with a filter, matching rows to skip.
         order_by: Columns to sort the rows by, the most significant first. Rows that are equal in all of them
@@ -69,6 +72,7 @@ class ScanOptions:
     columns: tuple[str, ...] | None = None
     computed: Computed | None = None
     filter: Expression | None = None
+    guards: int = 0
     limit: int | None = None
     offset: int | None = None
     order_by: tuple[ColumnOrdering, ...] = ()

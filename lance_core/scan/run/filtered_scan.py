@@ -50,7 +50,7 @@ def filter_jobs(
             deleted=plan.options.include_deleted_rows,
         ),
         Pruner(snapshot, condition, files, enabled=strategy.prune),
-        RowFilter(condition, projection, strategy),
+        RowFilter(condition, projection, strategy, guards=plan.options.guards),
         is_stream=strategy.is_stream,
     )
     is_remote = snapshot.storage.is_remote

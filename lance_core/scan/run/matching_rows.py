@@ -30,6 +30,8 @@ from lance_core.scan.run.row_filter import Matches
 # soon. The number doubles with each end, up to the most.
 _FIRST_SCANNED = 1 << 17
 _MOST_SCANNED = 1 << 22
+_NEVER = 1 << 62
+"""A row number that no plan has."""
 # A range of rows that decodes to at most this many bytes is decoded whole, whichever of its rows are wanted.
 _SHORT_BYTES = 32 << 10
 
@@ -40,11 +42,12 @@ class BatchEnds:
     Row numbers count the live rows of the plan.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, guarded: bool = False) -> None:
+        """Let batches end only when they have their aimed rows if the plan is `guarded`."""
         self._open_rows = 0
         self._aimed_rows = 0
         self._step = _FIRST_SCANNED
-        self._next_end = _FIRST_SCANNED
+        self._next_end = _NEVER if guarded else _FIRST_SCANNED
 
     def add(self, numbers: Counts, aimed_rows: int) -> list[int]:
         """Add matching rows. Return the number of rows of each batch that is complete now.
@@ -190,7 +193,7 @@ class MatchingRows(Source[MatchingWindow]):
         self._parts: deque[_FragmentRows] = deque()
         self._batches: deque[tuple[int, float]] = deque()
         """Complete batches that are not taken yet: number of rows, and bytes per row."""
-        self._ends = BatchEnds()
+        self._ends = BatchEnds(guarded=options.guards > 0)
         self._is_done = False
         self._error = DeferredError()
 

@@ -1,7 +1,7 @@
 """A filter on the rows of one fragment: which rows match, and the values that were decoded to find out.
 
 Conditions are evaluated one after the other. A later condition is evaluated only for the rows that met the
-earlier conditions.
+earlier conditions. Guards come first: an error of another condition tells nothing about rows that they hide.
 """
 
 from __future__ import annotations
@@ -37,10 +37,18 @@ class Conjunct:
 
 
 class RowFilter:
-    """A filter bound to the columns that a scan reads."""
+    """A filter bound to the columns that a scan reads; `guards` is that of `ScanOptions`."""
 
-    def __init__(self, condition: Expression, projection: FilteredProjection, strategy: Strategy) -> None:
+    def __init__(
+        self,
+        condition: Expression,
+        projection: FilteredProjection,
+        strategy: Strategy,
+        *,
+        guards: int = 0,
+    ) -> None:
         self.condition = condition
+        self._guards = guards
         self.conjuncts = tuple(
             Conjunct(part, tuple(dict.fromkeys(projection.inputs[path[0]] for path in columns(part))))
             for part in conjuncts(condition)
@@ -111,10 +119,14 @@ class RowFilter:
         return Matches(fragment, start, end, num_rows, rows, held)
 
     def _order(self, fragment: FragmentReader, candidate: CandidateRange) -> list[int]:
-        """Return the numbers of the conjuncts to evaluate in a candidate range, the cheapest first."""
+        """Return the numbers of the conjuncts to evaluate in a candidate range: guards first, and then the
+        cheapest first.
+        """
         if len(candidate.conjuncts) == 1:
             return list(candidate.conjuncts)
-        return sorted(candidate.conjuncts, key=lambda number: self._cost(fragment, number))
+        return sorted(
+            candidate.conjuncts, key=lambda number: (number >= self._guards, self._cost(fragment, number))
+        )
 
     def _cost(self, fragment: FragmentReader, number: int) -> float:
         return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)

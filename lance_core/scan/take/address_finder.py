@@ -84,6 +84,15 @@ class AddressFinder:
             kept[chosen] = self._fragments.get(fragment).live.are_live(rows)
         return addresses[kept]
 
+    def existing(self, addresses: Keys) -> Keys:
+        """Return the addresses of rows in data files, deleted ones included, in the given order."""
+        kept = np.zeros(len(addresses), dtype=bool)
+        for fragment_id, chosen in grouped(fragments_of(addresses)):
+            fragment = self._manifest.fragment_by_id.get(fragment_id)
+            if fragment is not None:
+                kept[chosen] = rows_of(addresses[chosen]) < fragment.physical_rows
+        return addresses[kept]
+
     def of_row_ids(self, row_ids: Keys) -> Keys:
         """Return the addresses of the live rows with these ids. Ids that no live row has are left out.
 

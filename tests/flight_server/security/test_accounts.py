@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flight_server.errors import NotAuthenticatedError
-from flight_server.security import authentication
+from flight_server.security import watched
 from flight_server.security.accounts import Accounts, hash_password, hash_token
 from flight_server.security.authentication import Authenticator
 from flight_server.settings import Settings
@@ -29,7 +29,7 @@ GOOD_HASH = hash_token("x" * 20)
 
 @pytest.fixture(autouse=True)
 def look_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(authentication, "_SECONDS_BETWEEN_LOOKS", 0.0)
+    monkeypatch.setattr(watched, "_SECONDS_BETWEEN_LOOKS", 0.0)
 
 
 @pytest.fixture
