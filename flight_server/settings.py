@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from flight_server.configuration.sources import Given, Known, given_settings, settings_file, unknown_variables
+from flight_server.configuration.sources import (
+    SETTINGS_FILE,
+    Given,
+    Known,
+    given_settings,
+    settings_file,
+    unknown_variables,
+)
 from flight_server.configuration.values import (
     parse_bytes,
     parse_cache_directory,
@@ -215,6 +222,20 @@ class Settings:
     ) -> dict[str, Given]:
         """Return the settings that are not left to their defaults, by name; errors as in `given_settings`."""
         return given_settings(_KNOWN, arguments, environment)
+
+    @staticmethod
+    def texts(arguments: Mapping[str, str | None]) -> dict[str, str]:
+        """Return the arguments of `resolve` for another process, which does not look at the environment.
+
+        Grants of the settings file stay there, so that the process can read them again.
+        """
+        given = Settings.given(arguments)
+        texts = {name: each.text for name, each in given.items()}
+        path = settings_file(arguments)
+        if path is not None and "grant" in given and given["grant"].origin.endswith(f" in {path}"):
+            del texts["grant"]
+            texts[SETTINGS_FILE] = os.path.abspath(path)
+        return texts
 
     @staticmethod
     def unknown_variables(environment: Mapping[str, str] | None = None) -> Iterator[str]:

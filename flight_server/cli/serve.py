@@ -26,4 +26,4 @@ def serve(
     if settings.workers == 1:
         run_server(settings)
     else:
-        run_workers(settings, {name: each.text for name, each in Settings.given(given).items()})
+        run_workers(settings, Settings.texts(given))

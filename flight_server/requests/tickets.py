@@ -89,7 +89,7 @@ class Ticket:
     """Range of each blob; None: whole blobs."""
     with_size: bool = False
     limits: str | None = None
-    """What the rights to read were limited to, as `View.limits` tells; None: not limited."""
+    """Text for the limits of the right to read, from `View.limits`; None: no limits."""
 
 
 _DEFAULTS = {each.name: each.default for each in fields(Ticket) if each.default is not MISSING}

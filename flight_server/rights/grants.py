@@ -48,7 +48,7 @@ class Rights:
 
     held: AbstractSet[Right] = frozenset()
     limits: tuple[Limit, ...] = ()
-    """What the right to read is limited to, one limit per set of rows; none: it is not limited."""
+    """Limits of the right to read, one per set of rows; none: it is not limited."""
 
     def allow(self, needed: Collection[Right]) -> bool:
         """Return whether the caller may do what needs these rights, with the whole dataset."""
@@ -106,7 +106,7 @@ class Access:
     """Rights of one caller to all datasets. Thread-safe."""
 
     def __init__(self, grants: Collection[Grant]) -> None:
-        """Unite grants that fit the caller."""
+        """Use the grants that fit the caller."""
         self._grants = grants
         self._known: dict[str, Rights] = {}
 

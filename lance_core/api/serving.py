@@ -61,6 +61,7 @@ from lance_core.pool import map_ahead
 from lance_core.scan.changes import Changes as RowDifferences
 from lance_core.scan.changes import RowSet, compare_versions
 from lance_core.scan.explain import Explanation, PrunedPlan
+from lance_core.scan.guarded import addresses_meeting
 from lance_core.scan.history import VersionEntry, version_entries
 from lance_core.scan.plan.bind import bind_columns, bind_filter, check_filter, either, guarded
 from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
@@ -83,7 +84,6 @@ from lance_core.scan.snapshot_reads import (
     prune_plan,
     stream_plan,
 )
-from lance_core.scan.take.guarded import addresses_meeting
 from lance_core.scan.take.keys import KEY_COLUMNS
 from lance_core.scan.validate import DAMAGE, find_damage, validate_snapshot
 from lance_core.schema import Schema

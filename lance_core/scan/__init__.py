@@ -1,11 +1,11 @@
 """Scans and takes: rows of one version, planned from metadata and then read.
 
 `scanner` has the scan that users call, `arguments` its arguments, `session` the caches and settings of reads,
-`snapshot_reads` reads of a snapshot with its session, `rows` the rows of a plan, `ordered` rows in the order
-of columns, `explain` the pages that a scan reads, `validate` the check of a version, `pandas_frame` frames of
-scans, `changes` the rows that differ between two versions, `history` the versions as lists show them,
-`samples` random choices, `stored_bytes` the sizes of fields, `single_file` one data file without a table. The
-rooms:
+`snapshot_reads` reads of a snapshot with its session, `guarded` keys for a caller who may not see all rows,
+`rows` the rows of a plan, `ordered` rows in the order of columns, `explain` the pages that a scan reads,
+`validate` the check of a version, `pandas_frame` frames of scans, `changes` the rows that differ between two
+versions, `history` the versions as lists show them, `samples` random choices, `stored_bytes` the sizes of
+fields, `single_file` one data file without a table. The rooms:
 
 - `files`: open data files. `opened` is one file, `cache` the files that stay open, `data_files` the interface
   to them, `verified` the columns whose pages are compared with checksums.

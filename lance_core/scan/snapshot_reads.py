@@ -156,6 +156,6 @@ class TakeReads:
     def _addresses(self, kind: str, keys: Keys) -> Keys:
         if self._guard is None:
             return self._taker.addresses.by(kind)(keys)
-        from lance_core.scan.take.guarded import guarded_addresses  # late, with all that filters need
+        from lance_core.scan.guarded import guarded_addresses  # late, with all that filters need
 
         return guarded_addresses(self._snapshot, self._guard, kind, keys)

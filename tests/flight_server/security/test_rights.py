@@ -216,7 +216,7 @@ def is_allowed(subject: str, name: str, needs: tuple[str, ...]) -> bool:
 
 
 def test_the_matrix(granted: Granted) -> None:
-    """T3: what no grant allows is answered as a missing dataset is, and changes nothing; the rest works."""
+    """T3: a dataset is missing for callers without the rights, and nothing changes; the rest works."""
     assert BODIES.keys() | WITHOUT_DATASET == ACTIONS.keys(), "a new action needs a body in this matrix"
     checked = refused = 0
     with grpc.insecure_channel(granted.server.address) as channel:
