@@ -243,3 +243,16 @@ def test_misspelled_variables_are_found() -> None:
         "did you mean LANCE_FLIGHT_MAX_STREAMS?",
         "the environment variable LANCE_FLIGHT_XYZZY is no setting",
     ]
+
+
+def test_grants_of_the_file_are_read_again(tmp_path: Path) -> None:
+    """T3: also in a process that got the settings as texts; other settings stay."""
+    grant = "[[grant]]\nsubject = 'ana'\ndatasets = ['*']\nrights = ['read']\n"
+    path = written(tmp_path, "port = 1\n" + grant)
+    first = Settings.resolve(str(tmp_path), {"settings": path}, {})
+    worker = Settings.resolve(str(tmp_path), Settings.texts({"settings": path}), {})
+    assert worker.grant == first.grant
+    assert worker.port == 1
+    written(tmp_path, "port = 1\n" + grant.replace("ana", "ben"))
+    for settings in (first, worker):
+        assert [each.subject for each in settings.read_again().grant] == ["ben"]
