@@ -2,9 +2,9 @@
 
 A user of the reference writes `import lance_core as lance`: the package root offers the names that are listed
 here. For a module of the reference, such as `lance.fragment`, write `lance_core.api.fragment`; there are also
-`arrow`, `bitmap`, `blob`, `commit`, `dataset`, `file`, `optimize`, `progress`, `sampler`, `schema`, `udf`.
-(`lance_core.file` is not `lance.file` but the file format itself.) docs/from-pylance.md lists what
-is missing.
+`arrow`, `bitmap`, `blob`, `commit`, `dataset`, `debug`, `file`, `optimize`, `progress`, `sampler`, `schema`,
+`udf`, `vector`. (`lance_core.file` is not `lance.file` but the file format itself.) docs/from-pylance.md
+lists what is missing.
 
     dataset        `dataset` opens a LanceDataset. The class is in lance_dataset, with the methods of reading,
                    blob_reads, row_changes, column_changes, history, facts, indexing and commit, which all
@@ -21,6 +21,7 @@ is missing.
                    objects that methods of a dataset take or return
     sampler        samples of rows, and rows shared among processes; sharded_batch_iterator: the older way
     torch          a package: datasets, tensors and ranks for PyTorch
+    vector         tables of vectors; debug: metadata as text
     arrow          Arrow types for bfloat16 (bfloat16, bfloat16_values) and images (images)
     late           the import of names at their first use
 """
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     )
     from lance_core.api.row_id_sequence import RowIdSequence
     from lance_core.api.scanner_builder import ScannerBuilder
+    from lance_core.api.schema import json_to_schema, schema_to_json
     from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.udf import BatchUDF, batch_udf
     from lance_core.api.write import write_dataset
@@ -195,6 +197,8 @@ __all__ = [
     "blob_field",
     "cache_stats",
     "dataset",
+    "json_to_schema",
+    "schema_to_json",
     "set_cache_directory",
     "write_dataset",
     "write_fragments",
@@ -238,6 +242,8 @@ _LATE = {
     "batch_udf": "lance_core.api.udf",
     "blob_array": "lance_core.api.blob",
     "blob_field": "lance_core.api.blob",
+    "json_to_schema": "lance_core.api.schema",
+    "schema_to_json": "lance_core.api.schema",
     "write_dataset": "lance_core.api.write",
     "write_fragments": "lance_core.api.write_files",
 }

@@ -59,17 +59,21 @@ class FragmentChanges:
             mode, data_storage_version, storage_options, sync: As for `write_fragments`.
 
         Raises:
-            InvalidInputError: There are no rows.
+            InvalidInputError: There are no rows or no columns.
             LanceError: The errors of `write_fragments`.
         """
         # Late: most processes only read.
         from lance_core.api.progress import with_fragment_id
         from lance_core.api.write_files import write_fragments
+        from lance_core.write.batch_sources import batches_of
 
+        given, batches = batches_of(data, schema)
+        if not given.names:
+            raise InvalidInputError("a fragment needs columns", found="none")
         written = write_fragments(
-            data,
+            batches,
             dataset_uri,
-            schema,
+            given,
             mode=mode,
             max_rows_per_file=MAX_ROWS - 1,
             max_bytes_per_file=sys.maxsize,

@@ -128,6 +128,35 @@ class History(OpenedDataset):
         snapshot = clone_table(self._source(reference), storage_for(target, options))
         return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
 
+    def deep_clone(
+        self,
+        target_path: str | PathLike[str],
+        reference: Reference,
+        storage_options: Mapping[str, str] | None = None,
+        **arguments: Any,
+    ) -> Self:
+        """Create another dataset that begins with a version of this one, with copies of all its files.
+
+        Blobs that are given by a URI, or lie below a base path, stay where they are.
+
+        Args:
+            target_path: Path or URL of the clone. There must be no dataset.
+            reference: The version, as for `checkout_version`.
+            storage_options: Settings of the storage of the clone; those of this dataset if left out.
+            arguments: Other arguments of `LanceDataset`.
+
+        Raises:
+            DatasetExistsError: There is a dataset at `target_path`.
+            DatasetNotFoundError: There is no such version.
+            StorageError: The storage failed, or a cleanup removed a file meanwhile; nothing was made.
+        """
+        from lance_core.maintenance.deep_clone import copy_table
+
+        target = fspath(target_path)
+        options = self._storage_options if storage_options is None else storage_options
+        snapshot = copy_table(self._source(reference), storage_for(target, options))
+        return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
+
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction of a version of the opened branch, None if the version has none.
 

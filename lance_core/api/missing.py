@@ -24,7 +24,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "create_index": _INDICES,
         "create_index_uncommitted": _INDICES,
         "create_scalar_index": _INDICES,
-        "deep_clone": "`shallow_clone`, or a copy of the directory",
         "from_pydantic_model": "`write_dataset` with a schema of Arrow",
         "get_ivf_model": _INDICES,
         "initialize_mem_wal": _WAL,
@@ -83,8 +82,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "evaluate_sharding_spec": _WAL,
         "io": "fsspec, for other stores",
         "iops_counter": _COUNTERS,
-        "json_to_schema": "`lance_core.api.schema.json_to_schema`",
-        "schema_to_json": "`lance_core.api.schema.schema_to_json`",
         "set_logger": "Python's `logging`",
         "simd_info": _NONE,
         "tokenize": _SEARCH,
@@ -97,6 +94,20 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "serialize_row_addrs": _NONE,
     },
     "torch.data": {"concat_batches": "`pyarrow.concat_batches`"},
+    "vector": {
+        "compute_partitions": _INDICES,
+        "compute_pq_codes": _INDICES,
+        "find_duplicate_pairs": _INDICES,
+        "find_duplicate_pairs_in_partition": _INDICES,
+        "get_ivf_partition_info": _INDICES,
+        "hamming_clustering_for_ivf_partition": _INDICES,
+        "hamming_clustering_for_range": _INDICES,
+        "hamming_clustering_for_sample": _INDICES,
+        "one_pass_assign_ivf_pq_on_accelerator": _INDICES,
+        "one_pass_train_ivf_pq_on_accelerator": _INDICES,
+        "train_ivf_centroids_on_accelerator": _INDICES,
+        "train_pq_codebook_on_accelerator": _INDICES,
+    },
     "udf": {
         "BatchUDFCheckpoint": "`batch_udf` with a `checkpoint_file`",
         "normalize_transform": _NONE,
@@ -115,7 +126,6 @@ MISSING_MODULES: Mapping[str, str] = {
     "query": _SEARCH,
     "torch": "functions of PyTorch",
     "tracing": "`explain_plan` of a scan",
-    "vector": _INDICES,
 }
 """Alternatives of modules that are missing."""
 

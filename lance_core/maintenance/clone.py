@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from lance_core.errors import AlreadyExistsError, CommitUnknownError, DatasetExistsError, PutUnknownError
 from lance_core.proto import table_pb2
+from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.manifest import parse_manifest, serialize_manifest
@@ -50,10 +51,8 @@ def clone_table(
         CommitUnknownError: the storage did not answer, so the table may or may not exist.
         StorageError: the table was not created.
     """
+    check_clonable(source, target)
     manifest = source.manifest
-    feature_flags.check_writable(manifest.reader_feature_flags, manifest.writer_feature_flags, manifest.name)
-    if list_manifests(target) is not None:
-        raise DatasetExistsError("there is a dataset at the target")
     transaction = clone(
         new_transaction(manifest.version, uuid=transaction_id),
         manifest.version,
@@ -62,6 +61,33 @@ def clone_table(
         branch_name=branch,
     )
     message, index_section = _first_manifest(source, branch)
+    return publish_clone(source, target, message, index_section, transaction, sync=sync)
+
+
+def check_clonable(source: Snapshot, target: Storage) -> None:
+    """Check that a version can be cloned, and that there is room for the clone.
+
+    Raises:
+        DatasetExistsError: the target has a table.
+        UnsupportedFeatureError: the table has features that this package does not write.
+    """
+    manifest = source.manifest
+    feature_flags.check_writable(manifest.reader_feature_flags, manifest.writer_feature_flags, manifest.name)
+    if list_manifests(target) is not None:
+        raise DatasetExistsError("there is a dataset at the target")
+
+
+def publish_clone(
+    source: Snapshot,
+    target: Storage,
+    message: table_pb2.Manifest,
+    index_section: bytes | None,
+    transaction: Transaction,
+    *,
+    sync: bool,
+) -> Snapshot:
+    """Publish the first manifest of a clone, and return the clone; errors are those of `clone_table`."""
+    manifest = source.manifest
     serialized = transaction.SerializeToString()
     if not message.writer_feature_flags & feature_flags.INLINE_TRANSACTIONS_ONLY:
         message.transaction_file = file_name(transaction)
@@ -78,13 +104,7 @@ def clone_table(
 
 
 def _first_manifest(source: Snapshot, branch: str | None) -> tuple[table_pb2.Manifest, bytes | None]:
-    message = table_pb2.Manifest()
-    message.CopyFrom(source.manifest.message)
-    for position in _POSITIONS:
-        message.ClearField(position)
-    message.ClearField("transaction_file")
-    message.ClearField("branch")
-    message.tag = ""
+    message = copied_manifest(source)
     if branch is not None:
         message.branch = branch
     base_id = max((base.id for base in message.base_paths), default=-1) + 1
@@ -101,6 +121,18 @@ def _first_manifest(source: Snapshot, branch: str | None) -> tuple[table_pb2.Man
     message.writer_feature_flags |= feature_flags.BASE_PATHS
     sign(message)
     return message, _with_base(source.manifest.index_section, base_id)
+
+
+def copied_manifest(source: Snapshot) -> table_pb2.Manifest:
+    """Return the manifest of a version, without what holds for its own table alone."""
+    message = table_pb2.Manifest()
+    message.CopyFrom(source.manifest.message)
+    for position in _POSITIONS:
+        message.ClearField(position)
+    message.ClearField("transaction_file")
+    message.ClearField("branch")
+    message.tag = ""
+    return message
 
 
 def _with_base(index_section: bytes | None, base_id: int) -> bytes | None:

@@ -304,8 +304,9 @@ def clone(
     *,
     ref_name: str | None = None,
     branch_name: str | None = None,
+    is_shallow: bool = True,
 ) -> Transaction:
-    """Set the operation to a shallow clone: a new table that uses the files of another table.
+    """Set the operation to a clone: a new table that begins with a version of another table.
 
     Args:
         transaction: a transaction without an operation, based on `version`.
@@ -313,9 +314,10 @@ def clone(
         path: absolute path or URL of the source table.
         ref_name: reference by which the caller named the version.
         branch_name: name of the branch that the new table is.
+        is_shallow: the new table uses the files of the other table, and has no copies of them.
     """
     operation = transaction.clone
-    operation.is_shallow, operation.ref_version, operation.ref_path = True, version, path
+    operation.is_shallow, operation.ref_version, operation.ref_path = is_shallow, version, path
     if ref_name is not None:
         operation.ref_name = ref_name
     if branch_name is not None:

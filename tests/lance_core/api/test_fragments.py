@@ -160,3 +160,9 @@ def test_files_that_are_no_fragment_of_the_table(
         LanceFragment.create_from_file("new.lance", lance_core.dataset(uri), 0)
     with pytest.raises(StorageError, match=r"none\.lance"):
         LanceFragment.create_from_file("none.lance", lance_core.dataset(uri), 0)
+
+
+def test_a_fragment_needs_columns(uri: str) -> None:
+    for rows in (pa.table({}), [{}]):
+        with pytest.raises(InvalidInputError, match="a fragment needs columns"):
+            LanceFragment.create(uri, rows)

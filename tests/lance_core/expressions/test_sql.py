@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.evaluate import evaluate, passing
+from lance_core.expressions.functions import FUNCTIONS, REFERENCE_ONLY
 from lance_core.expressions.nullability import is_nullable
 from lance_core.expressions.sql import parse_expression, parse_filter, parse_type
 from lance_core.expressions.tree import Column, Comparison, IsIn, Literal, Not, StartsWith
@@ -479,3 +480,10 @@ def test_dictionaries_of_half_floats_are_compared(text: str, expected: list[bool
     halves = pa.array(np.array([1.5, np.nan, 2, 2.5], np.float16))
     batch = pa.record_batch({"d": encoded, "h": halves})
     assert evaluate(parse_expression(text, batch.schema), batch).to_pylist() == expected
+
+
+@pytest.mark.parametrize("name", sorted(REFERENCE_ONLY))
+def test_functions_of_the_reference_are_refused_by_name(name: str) -> None:
+    assert name not in FUNCTIONS
+    with pytest.raises(UnsupportedFeatureError, match=f"function '{name}' of the reference is not supported"):
+        parse_expression(f"{name}(a)", pa.schema({"a": pa.string()}))
