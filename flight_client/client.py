@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,13 +13,14 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.actions import Actions
-from flight_client.connection import Access, Connection, Connections, to_json
+from flight_client.connection import Access, Connection, Connections
 from flight_client.credentials import Proof
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.listing import DatasetSummary, Listing
+from flight_client.opening import open_snapshot
 from flight_client.received_memory import keep_received_memory
-from flight_client.scanner import ReadOptions, Snapshot, Target
+from flight_client.scanner import ReadOptions, Snapshot
 from flight_client.writes import Writes
 
 if TYPE_CHECKING:
@@ -167,36 +167,7 @@ class Client(Actions, Writes):
         Raises:
             DatasetNotFoundError: the dataset, version, tag or branch does not exist.
         """
-        if not isinstance(version, int | str | None) or isinstance(version, bool):
-            raise InvalidInputError(f"version: expected a number or a tag, found {version!r}")
-        body = {
-            "dataset": name,
-            "version": version if isinstance(version, int) else None,
-            "tag": version if isinstance(version, str) else None,
-            "branch": branch,
-            "asof": asof,
-        }
-        described = self.action("describe", body, repeat=True)
-        stored_schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(described["schema"])))
-        target = Target(
-            described["dataset"], described["version"], described["branch"], described.get("identity")
-        )
-        schema = self._scan_schema(target)
-        return Snapshot(self._connections, target, schema, stored_schema, described["rows"], self._options)
-
-    def _scan_schema(self, target: Target) -> pa.Schema:
-        """Return the schema of a scan of all columns.
-
-        The schema comes from GetFlightInfo, because pyarrow's GetSchema raises other error classes than all
-        other calls.
-        """
-        command = {**target.fields(), "limit": 0}
-        descriptor = flight.FlightDescriptor.for_command(to_json({"scan": command}))
-
-        def run(connection: Connection) -> pa.Schema:
-            return connection.client.get_flight_info(descriptor, connection.options()).schema
-
-        return self._connections.call(run)
+        return open_snapshot(self._connections, self._options, name, version, branch=branch, asof=asof)
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one endpoint without opening its dataset, see `RemoteDataset.read_endpoint`."""

@@ -18,6 +18,7 @@ from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
 from flight_client.scanner import RemoteScanner, Selection, Snapshot
+from flight_client.versions import Versions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 Condition: TypeAlias = str | pc.Expression | None
 
 
-class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
+class RemoteDataset(Versions, arrow.UnionDataset):  # type: ignore[misc]
     """Dataset on a server, at one version. Nothing is transferred before rows are requested.
 
     A filter is SQL text, which the server evaluates, or a `pyarrow.compute` expression. The client sends the
@@ -47,6 +48,17 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self._snapshot, self._condition, self._sql)
+
+    def _of(self, snapshot: Snapshot) -> RemoteDataset:
+        return RemoteDataset(snapshot, condition=self._condition, sql=self._sql)
+
+    def __len__(self) -> int:
+        """Return `count_rows()`."""
+        return self.count_rows()
+
+    def __bool__(self) -> bool:
+        """Return True, also without rows: code that tests for None by truth asks no server."""
+        return True
 
     def __repr__(self) -> str:
         shown = self.schema.names[:_MAX_SHOWN_COLUMNS]
@@ -214,6 +226,21 @@ class RemoteDataset(arrow.UnionDataset):  # type: ignore[misc]
     ) -> pa.Table:
         """Return the first rows; arguments are those of `scanner`."""
         return self.scanner(columns, filter, limit=num_rows, **arguments).to_table()
+
+    def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
+        """Return the rows at the row offsets `[start, end)`; of a filtered dataset at these positions among
+        the rows that meet the filter.
+
+        Args:
+            start, end: row offsets. Rows beyond the end of the dataset are left out.
+            columns: see `scanner`.
+
+        Raises:
+            InvalidInputError: `start` is negative, `end` is less than `start`, or a column does not exist.
+        """
+        if not 0 <= start <= end:
+            raise InvalidInputError(f"start and end: expected 0 <= start <= end, found {start} and {end}")
+        return self.scanner(columns, offset=start, limit=end - start).to_table()
 
     def take(
         self,

@@ -1,4 +1,5 @@
-"""Write the generated parts of docs/pylance-names.md: names and arguments, compared with the reference.
+"""Write the generated parts of pages that compare names: of the reference with those of `lance_core`
+(docs/pylance-names.md), and of datasets in folders with those on servers (docs/remote-datasets.md).
 
 A generated part stands between `<!-- generated: NAME -->` and `<!-- end -->`. With `--check` the script
 writes nothing. Its exit code is 1 when a page is out of date, and stderr shows the difference.
@@ -22,13 +23,15 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.dataset
 
 import lance_core
+from flight_client import RemoteDataset
 from lance_core.api.missing import MISSING, MISSING_MODULES
 from lance_core.errors import MissingNameError
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("docs/pylance-names.md",)
+PAGES = ("docs/pylance-names.md", "docs/remote-datasets.md")
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COLUMNS = 120
 
@@ -92,7 +95,7 @@ def names_in(source: Path) -> set[str]:
 @cache
 def imported(module: str) -> ModuleType | None:
     """Return a module, None if it needs packages that the tests do without: then only its sources count."""
-    needs_more = ("hf", "pydantic", "torch", "vector")
+    needs_more = ("hf", "pydantic", "torch")
     return None if set(module.split(".")) & set(needs_more) else import_module(module)
 
 
@@ -296,10 +299,102 @@ def arguments() -> Iterator[str]:
     yield f"{complete} other functions, methods and constructors take all arguments of the reference."
 
 
+_FILES = "nothing: files are the server's business"
+_PATHS = "nothing: paths and credentials are the server's business"
+_SETTINGS = "`Client.update_config`"
+_ENGINE = "any engine that reads Arrow, such as DuckDB"
+
+ELSEWHERE: Mapping[str, str] = {
+    "add_bases": _PATHS,
+    "add_columns": "`Client.add_columns`, `Client.write` with `add_columns`",
+    "all_files": _FILES,
+    "alter_columns": "`Client.alter_columns`",
+    "base_paths": _PATHS,
+    "checkout_latest": "`Client.dataset`: an opened dataset stays at its version",
+    "cleanup_old_versions": "`Client.cleanup`",
+    "commit": "`Client.stage` and `Client.commit`",
+    "commit_batch": "`Client.commit` with several receipts",
+    "create_branch": "`Client.create_branch`",
+    "deep_clone": "`Client.write` with a scan of the version",
+    "delete": "`Client.delete`",
+    "delete_config_keys": _SETTINGS,
+    "delta": "`Client.changes`",
+    "drop": "`Client.drop_dataset`",
+    "drop_columns": "`Client.drop_columns`",
+    "drop_index": "`Client.drop_index`",
+    "explain_cleanup_old_versions": "`Client.cleanup` with `dry_run`",
+    "get_fragments": "`scanner` with `fragments`, `Client.fragments`",
+    "get_fragment": "`scanner` with `fragments`, `Client.fragments`",
+    "get_transactions": "`Client.find_transaction`",
+    "has_stable_row_ids": "nothing: the server does not say",
+    "index_statistics": "`describe_indices`",
+    "initial_storage_options": _PATHS,
+    "insert": "`Client.write`",
+    "lance_schema": "`schema`: the server keeps the ids of fields",
+    "latest_storage_options": _PATHS,
+    "list_indices": "`describe_indices`",
+    "max_field_id": "`schema`: the server keeps the ids of fields",
+    "merge": "`Client.merge_columns`",
+    "merge_insert": "`Client.merge_insert`",
+    "migrate_manifest_paths_v2": _FILES,
+    "new_file_session": _FILES,
+    "optimize": "`Client.compact`",
+    "read_transaction": "`Client.find_transaction`",
+    "replace_field_metadata": _SETTINGS,
+    "replace_schema_metadata": _SETTINGS,
+    "restore": "`Client.restore`",
+    "session": "nothing: the server keeps what reads share",
+    "shallow_clone": "`Client.shallow_clone`",
+    "sql": _ENGINE,
+    "stats": "`Client.describe`, `Client.fragments`",
+    "tracked_files": _FILES,
+    "truncate_table": "`Client.delete` with the predicate `true`",
+    "update": "`Client.update`",
+    "update_config": _SETTINGS,
+    "update_field_metadata": _SETTINGS,
+    "update_metadata": _SETTINGS,
+    "update_schema_metadata": _SETTINGS,
+    "uri": "`name`",
+}
+"""Alternatives of the names that a dataset in a folder has and a dataset on a server lacks."""
+
+
+def local_names() -> set[str]:
+    """Return the names of the reference that a dataset in a folder has here."""
+    return members(lance.LanceDataset) & members(lance_core.LanceDataset)
+
+
+def refuses(kind: type, name: str) -> bool:
+    """Return whether a method only raises an error, which says what to use instead."""
+    return getattr(getattr(kind, name, None), "__annotations__", {}).get("return") == "NoReturn"
+
+
+def remote_names() -> set[str]:
+    """Return the names of a dataset on a server that do what they say."""
+    return {
+        name
+        for name in members(RemoteDataset)
+        if refuses(lance_core.LanceDataset, name) or not refuses(RemoteDataset, name)
+    }
+
+
+def remote() -> Iterator[str]:
+    """Yield the table of the names of datasets in folders and of datasets on servers."""
+    yield "| in a folder | on a server |"
+    yield "|---|---|"
+    there = remote_names()
+    for name in sorted(local_names()):
+        yield f"| `{name}` | {'the same' if name in there else ELSEWHERE[name]} |"
+    own = {name for name in there - local_names() if not hasattr(pa.dataset.UnionDataset, name)}
+    yield ""
+    yield wrapped(f"Only datasets on servers have {listed(own)}.")
+
+
 PARTS: Mapping[str, Callable[[], Iterator[str]]] = {
     "summary": summary,
     "names": names,
     "arguments": arguments,
+    "remote": remote,
 }
 
 

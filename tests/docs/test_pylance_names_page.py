@@ -1,9 +1,10 @@
-"""docs/pylance-names.md and the table of missing names are compared with the reference."""
+"""Pages that compare names are compared with the code: docs/pylance-names.md and docs/remote-datasets.md."""
 
 from __future__ import annotations
 
 import copy
 import pickle
+import re
 import runpy
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from flight_client import Client
 from lance_core.api.missing import MISSING, MISSING_MODULES
 from lance_core.errors import MissingNameError
 
@@ -26,7 +28,7 @@ REFUSING = ("LanceDataset", "LanceFragment", "MergeInsertBuilder", "DatasetOptim
 def test_the_page_is_up_to_date() -> None:
     run = subprocess.run([sys.executable, SCRIPT, "--check"], capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, (
-        "docs/pylance-names.md differs from the code. If the change is intended, run `make names`, review "
+        "a page of names differs from the code. If the change is intended, run `make names`, review "
         f"the difference and commit it with the code:\n{run.stderr}"
     )
 
@@ -105,8 +107,8 @@ def test_the_package_refuses_missing_names() -> None:
         _ = lance_core.tokenize
     with pytest.raises(MissingNameError, match="lance_core lacks 'VectorIndexReader' of pylance"):
         _ = lance_core.VectorIndexReader
-    with pytest.raises(MissingNameError, match="lance_core lacks 'vector' of pylance"):
-        _ = lance_core.vector
+    with pytest.raises(MissingNameError, match="lance_core lacks 'query' of pylance"):
+        _ = lance_core.query
     with pytest.raises(AttributeError, match="module 'lance_core' has no attribute 'nonsense'"):
         _ = lance_core.nonsense
     with pytest.raises(AttributeError, match=r"module 'lance_core\.api' has no attribute 'nonsense'"):
@@ -117,3 +119,11 @@ def test_datasets_are_still_copied_and_pickled(objects: dict[str, Any]) -> None:
     """Python asks objects for special methods, which are no missing names."""
     for copied in (copy.copy(objects["LanceDataset"]), pickle.loads(pickle.dumps(objects["LanceDataset"]))):
         assert copied.to_table() == objects["LanceDataset"].to_table()
+
+
+def test_names_that_remote_datasets_lack_have_an_alternative() -> None:
+    script = runpy.run_path(str(SCRIPT))
+    assert set(script["ELSEWHERE"]) == script["local_names"]() - script["remote_names"]()
+    for instead in script["ELSEWHERE"].values():
+        for method in re.findall(r"`Client\.(\w+)`", instead):
+            assert hasattr(Client, method)
