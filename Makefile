@@ -27,7 +27,7 @@ DEV_READY      := $(VENV)/.ready-to-develop
 AZURITE_VERSION := 3.35.0
 AZURITE         := .emulators/azurite-$(AZURITE_VERSION)/node_modules/.bin/azurite-blob
 
-.PHONY: emulators help demo serve test test-all test-wheel test-azure test-share test-spark test-torch sanitize check fmt names bench build clean
+.PHONY: emulators help demo serve test test-all test-wheel test-image image image-parts test-azure test-share test-spark test-torch sanitize check fmt names bench build clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,15 @@ test-azure: $(DEV_READY) emulators ## commits to the emulator of Azure, which `m
 
 test-wheel: $(DEV_READY) ## build the wheel, install it elsewhere, run its demo
 	$(BIN)/python -m pytest -m long tests/test_wheel.py
+
+image: $(DEV_READY) ## the image of the server in dist/, for `docker load`; needs root and Debian's buildah, no engine
+	$(BIN)/python scripts/build_image.py --archive dist/lance-flight-image.tar
+
+image-parts: $(DEV_READY) ## fetch the tools, the base and the packages that the image is built with
+	$(BIN)/python scripts/build_image.py --prepare
+
+test-image: $(DEV_READY) ## build the image, start it on a read-only root, read and write through it
+	$(BIN)/python -m pytest -m long tests/docker
 
 emulators: $(AZURITE) ## install the emulator of Azure's storage into .emulators (needs Node.js with npm)
 
