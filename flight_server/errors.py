@@ -106,6 +106,17 @@ FLIGHT_CLASSES: Mapping[type[LanceError], type[Exception]] = {
 }
 
 
+STATUS_CODES: Mapping[type[Exception], str] = {
+    pa.ArrowKeyError: "NOT_FOUND",
+    pa.ArrowInvalid: "INVALID_ARGUMENT",
+    pa.ArrowNotImplementedError: "UNIMPLEMENTED",
+    flight.FlightServerError: "UNKNOWN",
+    flight.FlightInternalError: "INTERNAL",
+    flight.FlightUnavailableError: "UNAVAILABLE",
+    flight.FlightUnauthenticatedError: "UNAUTHENTICATED",
+}
+"""gRPC status of each class in `FLIGHT_CLASSES`."""
+
 REFUSALS = (
     DatasetNotFoundError,
     InvalidInputError,
@@ -160,12 +171,21 @@ def flight_error(report: ErrorReport, error: BaseException) -> Exception:
     """Return the exception to raise in a handler so that the client receives `report` with the status of
     `error`.
     """
-    kinds = (FLIGHT_CLASSES[kind] for kind in type(error).__mro__ if kind in FLIGHT_CLASSES)
-    kind = next(kinds, flight.FlightInternalError)
+    kind = _flight_class(error)
     text = f"[{report.name}] {report.message}"
     if issubclass(kind, flight.FlightError):
         return kind(text, report.to_json().encode())
     return kind(text)
+
+
+def status_code(error: BaseException) -> str:
+    """Return the name of the gRPC status with which the client receives an error."""
+    return STATUS_CODES[_flight_class(error)]
+
+
+def _flight_class(error: BaseException) -> type[Exception]:
+    kinds = (FLIGHT_CLASSES[kind] for kind in type(error).__mro__ if kind in FLIGHT_CLASSES)
+    return next(kinds, flight.FlightInternalError)
 
 
 def _sendable(message: str, root: str | None) -> str:

@@ -11,8 +11,10 @@ from functools import partial
 from types import FrameType
 
 import lance_core
+from flight_server.http.ports import Ports
 from flight_server.listener import Listener
 from flight_server.logs import configure_logging, log_event, without_secrets
+from flight_server.monitoring.process_monitor import ProcessMonitor
 from flight_server.peers.checks import Peers
 from flight_server.security.transport import ways_to_authenticate
 from flight_server.service import Service
@@ -35,9 +37,10 @@ def run_server(
 ) -> None:
     """Serve until SIGTERM or SIGINT; then end the process with exit code 0. SIGHUP reads files again.
 
-    The first line on stdout is the URI, written when the server is ready. The first signal refuses new
-    calls and lets running streams end within the grace; the clients of the others are told to come back. A
-    second signal ends the process at once, with 128 + its number. To be called on the main thread.
+    The first line on stdout is the URI, written when the server is ready; if there is an HTTP port, its URL
+    is the second. The first signal refuses new calls and lets running streams end within the grace; the
+    clients of the others are told to come back. A second signal ends the process at once, with 128 + its
+    number. To be called on the main thread.
 
     Args:
         settings: settings of the server.
@@ -55,9 +58,10 @@ def run_server(
     listener = Listener(service)
     uri = listener.server.uri
     service.servers.update(own=listener.server.locations)
-    log_event(logging.INFO, "start", started(settings, uri, service.signing_key.origin))
+    ports = Ports(settings, partial(ProcessMonitor, service))
+    log_event(logging.INFO, "start", started(settings, uri, service.signing_key.origin) | ports.facts())
     if ready is None:
-        print(uri, flush=True)
+        print("\n".join([uri, *ports.urls]), flush=True)
     else:
         ready(service, uri)
     Peers(
@@ -70,16 +74,17 @@ def run_server(
         threading.Thread(target=work, daemon=True).start()
     # FlightServerBase.serve() is not used: it lets SIGTERM kill the process.
     while (number := os.read(received, 1)[0]) == signal.SIGHUP:
-        _reload(listener, service)
+        _reload(listener, service, ports)
     reason = signal.Signals(number).name
-    threading.Thread(target=_drain_and_exit, args=(listener, service, reason), daemon=True).start()
+    threading.Thread(target=_drain_and_exit, args=(listener, service, ports, reason), daemon=True).start()
     while (number := os.read(received, 1)[0]) == signal.SIGHUP:
         pass
     os._exit(128 + number)
 
 
-def _reload(listener: Listener, service: Service) -> None:
+def _reload(listener: Listener, service: Service, ports: Ports) -> None:
     """Read the files of grants, accounts, keys and certificates again."""
+    ports.renew()
     service.authorization.reload()
     if service.authenticator is not None:
         service.authenticator.reload()
@@ -140,10 +145,11 @@ def _expire_staged(service: Service) -> None:
         time.sleep(seconds)
 
 
-def _drain_and_exit(listener: Listener, service: Service, reason: str) -> None:
+def _drain_and_exit(listener: Listener, service: Service, ports: Ports, reason: str) -> None:
     began = time.perf_counter()
     admission, grace = service.admission, service.settings.drain_grace
     admission.close()
+    ports.drain()
     running = {"streams": admission.streams + admission.lookups, "uploads": admission.puts}
     log_event(logging.INFO, "stopping", {"reason": reason, **running, "grace_s": grace})
     is_idle = admission.wait_idle(grace)

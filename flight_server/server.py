@@ -51,8 +51,8 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
         arguments = _tls(certificates)
         credentials = None
         if service.authenticator is not None:
-            handshakes = Handshakes(service.authenticator)
-            credentials = Credentials(service.authenticator, handshakes)
+            handshakes = Handshakes(service.authenticator, service.meters)
+            credentials = Credentials(service.authenticator, handshakes, service.meters)
             if service.authenticator.takes_passwords:
                 arguments["auth_handler"] = handshakes
         arguments["middleware"] = {MIDDLEWARE: ReadHeaders(credentials)}

@@ -9,8 +9,9 @@ upkeep      compaction and cleanup                 writing/upkeep.py
 """
 
 import time
+from collections.abc import Mapping
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 import lance_core
 from flight_server.catalog.local import Catalog
@@ -29,16 +30,35 @@ from flight_server.security.server_tokens import key_id
 from flight_server.security.signing_key import signing_key
 from flight_server.security.transport import ways_to_authenticate
 from flight_server.settings import Settings
+from flight_server.telemetry.meters import Meters
 from flight_server.writing.changes import Changes
 from flight_server.writing.references import References
 from flight_server.writing.staged_writes import StagedWrites
 from flight_server.writing.targets import Targets
 from flight_server.writing.upkeep import Upkeep
 from lance_core import Session
-from lance_core.api.serving import scheme_of, set_pool_retention, storage_for
+from lance_core.api.serving import CacheUse, scheme_of, set_pool_retention, storage_for
 
 _MOST_CALLERS = 1024
 """Callers whose services are kept for their next call. Making one takes longer than a small read."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of decoded rows that streams hold ahead of their clients.
+
+    Attributes:
+        peak_bytes: The largest `used_bytes` since the start.
+        limit_bytes: Above this, a stream decodes nothing ahead.
+    """
+
+    used_bytes: int
+    peak_bytes: int
+    limit_bytes: int
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self.used_bytes >= self.limit_bytes
 
 
 class Service:
@@ -48,6 +68,7 @@ class Service:
         self.settings = settings
         self.servers = Servers()
         self.allocator = Allocator()
+        self.meters = Meters()
         self.admission = Admission(
             limit_of(settings.max_streams, settings.max_caller_streams),
             limit_of(settings.max_puts, settings.max_caller_puts),
@@ -122,20 +143,29 @@ class Service:
         """Stop the uploads that wait for their clients; see `Targets.close`."""
         self._targets.close()
 
+    def caches(self) -> Mapping[str, CacheUse]:
+        """Return the use of each cache by its name."""
+        return {"manifests": self._catalog.manifests, **self._session.cache_use()}
+
+    def memory(self) -> Memory:
+        """Return the use of the memory for rows that are decoded ahead."""
+        budget = self._session.budget
+        return Memory(budget.used_bytes, budget.peak_bytes, budget.limit_bytes)
+
+    def probe_storage(self) -> None:
+        """List the root. Raises StorageError if it cannot be listed."""
+        self._catalog.probe()
+
     def health(self) -> dict[str, object]:
         """Return the status: `uptime` in seconds, and for each cache its entries, bytes, hits and misses."""
         uptime = round(time.monotonic() - self._started, 3)
-        caches = {
-            "manifests": self._catalog.manifests,
-            **self._session.cache_use(),
-        }
         return {
             "status": "ok",
             "version": lance_core.__version__,
             "uptime": uptime,
             "locations": self.servers.own,
             "key_id": key_id(self.signing_key.key),
-            "caches": {name: asdict(use) for name, use in caches.items()},
+            "caches": {name: asdict(use) for name, use in self.caches().items()},
             "reads": self._session.settings(),
         }
 

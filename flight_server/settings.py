@@ -85,6 +85,12 @@ class Settings:
     host: str = _setting("127.0.0.1", str)
     port: int = _setting(8815, parse_port)
     """0 takes any free port."""
+    http_port: int | None = _setting(None, parse_port, toml_types=(int, str))
+    """Port for HTTP: health, readiness and metrics. 0 takes any free one; None: there is no such port."""
+    health_port: int | None = _setting(None, parse_port, toml_types=(int, str))
+    """Port of the gRPC health service, in plain text. 0 takes any free one; None: there is no such port."""
+    http_host: str | None = _setting(None, str)
+    """Address that both of these ports listen on; None: that of `host`."""
     advertise: tuple[str, ...] = _setting((), parse_locations, separator=",")
     """Locations written into endpoints, comma separated in the environment; empty: the address the server
     is bound to.
@@ -187,6 +193,11 @@ class Settings:
     """Form of the lines of the log: text or json."""
     given_by: tuple[tuple[str, str | None], ...] = field(default=(), repr=False, compare=False)
     """The options that the settings were made from, to read them again."""
+
+    @property
+    def monitoring_host(self) -> str:
+        """Address that the ports for HTTP and for the health service listen on, without brackets."""
+        return (self.http_host or self.host).strip("[]")
 
     @classmethod
     def resolve(

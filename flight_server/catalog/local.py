@@ -105,6 +105,14 @@ class Catalog:
         """Return the number of kept manifests, their memory, and the numbers of hits and misses."""
         return self._snapshots.use()
 
+    def probe(self) -> None:
+        """List the root. Raises StorageError if it cannot be listed."""
+        try:
+            with os.scandir(self._root) as entries:
+                next(entries, None)
+        except OSError as error:
+            raise StorageError(f"the root cannot be listed: {error.strerror}") from None
+
     def names(self) -> Iterator[str]:
         """Yield the names of the datasets of the root, sorted within each directory.
 

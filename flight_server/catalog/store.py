@@ -55,6 +55,9 @@ class StoreCatalog(Catalog):
         self._locations: dict[str, tuple[float, str]] = {}
         self._locations_lock = threading.Lock()
 
+    def probe(self) -> None:
+        self._directories("")
+
     def names(self) -> Iterator[str]:
         """Yield names like `Catalog.names`, with one listing per directory that is not part of a dataset,
         and one per dataset.

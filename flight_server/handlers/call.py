@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyarrow import flight
 
-from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error
+from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error, status_code
 from flight_server.handlers.call_headers import CallHeaders
 from flight_server.logs import is_logged, log_event
 from flight_server.requests.json_fields import parse_object
@@ -31,6 +32,9 @@ class Call:
     report (threat T45). Blocks may nest, or follow one another. The request ends with its last block.
 
     The log gets one line for a change, one for an error, and at the level debug one for any other request.
+
+    Attributes:
+        action: Name of the action that is asked for; empty for other requests and for unknown actions.
     """
 
     __slots__ = (
@@ -40,10 +44,12 @@ class Call:
         "_facts",
         "_headers",
         "_identity",
+        "_is_counted",
         "_is_logged",
         "_name",
         "_peer",
         "_service",
+        "action",
     )
 
     def __init__(self, service: Service, context: flight.ServerCallContext, name: str) -> None:
@@ -53,8 +59,10 @@ class Call:
         self._headers = CallHeaders.of(context)
         self._identity: Identity | None = None
         self._facts: list[Callable[[], Facts]] = []
+        self._is_counted = False
         self._is_logged = False
         self._name = name
+        self.action = ""
         self._service = service
         # The context must not be touched after the request, and a stream can end after it.
         self._peer = _peer_of(context) if self.is_traced else None
@@ -102,6 +110,9 @@ class Call:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._blocks -= 1
+        if not self._is_counted and (error is not None or self._blocks == 0):
+            self._is_counted = True
+            self._count(error)
         if error is None:
             if self._blocks == 0 and not self._is_logged and self.is_traced:
                 self._log(logging.DEBUG, "request", {})
@@ -126,6 +137,25 @@ class Call:
             self._log(level, "failed", facts, None if is_expected else error)
         self._context.add_trailer(TRAILER, report.to_json())
         raise flight_error(report, error) from None
+
+    def sent(self, rows: pa.RecordBatch) -> None:
+        """Count rows that go to the client."""
+        self._service.meters.sent(self._name, rows)
+
+    def received(self, num_rows: int, num_bytes: int) -> None:
+        """Count rows that came from the client."""
+        self._service.meters.received(self._name, num_rows, num_bytes)
+
+    def _count(self, error: BaseException | None) -> None:
+        seconds = time.perf_counter() - self._began
+        if error is None:
+            code, name = "OK", ""
+        elif isinstance(error, flight.FlightError | GeneratorExit):  # the client left
+            code, name = "CANCELLED", ""
+        else:
+            code = status_code(error)
+            name = type(error).__name__ if isinstance(error, LanceError) else "InternalError"
+        self._service.meters.call_ended(self._name, self.action, code, name, seconds)
 
     def _log(self, level: int, event: str, facts: Facts, stack_of: BaseException | None = None) -> None:
         if not is_logged(level):

@@ -7,17 +7,19 @@ from typing import Any
 
 from pyarrow import ArrowException, flight
 
-from flight_server.errors import NotAuthenticatedError, flight_error, report_error
+from flight_server.errors import NotAuthenticatedError, flight_error, report_error, status_code
 from flight_server.logs import log_event
 from flight_server.security.authentication import AUTHORIZATION, Authenticator, Caller
 from flight_server.security.identity import Identity
+from flight_server.telemetry.meters import Meters
 
 
 class Credentials:
     """Check of the credentials in the headers of every call."""
 
-    def __init__(self, authenticator: Authenticator, handshakes: "Handshakes") -> None:
+    def __init__(self, authenticator: Authenticator, handshakes: "Handshakes", meters: Meters) -> None:
         self._authenticator = authenticator
+        self._meters = meters
         self._handshakes = handshakes
 
     def check(
@@ -32,7 +34,7 @@ class Credentials:
             if is_handshake and AUTHORIZATION not in headers and self._authenticator.takes_passwords:
                 self._handshakes.expect(is_proven=False)
                 return Caller(None)
-            raise _refusal(info.method.name, error, request_id) from None
+            raise _refusal(info.method.name, error, self._meters, request_id) from None
         if is_handshake:
             self._handshakes.expect(is_proven=True)
         return caller
@@ -53,9 +55,10 @@ class Credentials:
 class Handshakes(flight.ServerAuthHandler):  # type: ignore[misc]
     """The Handshake RPC, in both forms: `authorization: Basic` in the header, or a message in the stream."""
 
-    def __init__(self, authenticator: Authenticator) -> None:
+    def __init__(self, authenticator: Authenticator, meters: Meters) -> None:
         super().__init__()
         self._authenticator = authenticator
+        self._meters = meters
         self._proven: dict[int, bool] = {}
         """By thread: the middleware and this handler run one after the other on the same one."""
 
@@ -71,11 +74,11 @@ class Handshakes(flight.ServerAuthHandler):  # type: ignore[misc]
             username, password = _text(basic.username), _text(basic.password)
         except (ArrowException, OSError, ValueError):
             error = NotAuthenticatedError("the handshake has no user name and password")
-            raise _refusal("HANDSHAKE", error) from None
+            raise _refusal("HANDSHAKE", error, self._meters) from None
         try:
             caller = self._authenticator.log_in(username, password)
         except NotAuthenticatedError as error:
-            raise _refusal("HANDSHAKE", error) from None
+            raise _refusal("HANDSHAKE", error, self._meters) from None
         assert caller.answer is not None
         outgoing.write(caller.answer.encode())
 
@@ -84,11 +87,14 @@ class Handshakes(flight.ServerAuthHandler):  # type: ignore[misc]
         return b""
 
 
-def _refusal(method: str, error: NotAuthenticatedError, request_id: str | None = None) -> Exception:
-    """Log a call that ends here, and return the exception to raise."""
+def _refusal(
+    method: str, error: NotAuthenticatedError, meters: Meters, request_id: str | None = None
+) -> Exception:
+    """Log and count a call that ends here, and return the exception to raise."""
     report = report_error(error, None)
     rpc = method.title().replace("_", "")
     facts = {"rpc": rpc, "request_id": request_id, "error": report.name, "error_id": report.error_id}
+    meters.call_ended(rpc, "", status_code(error), report.name, 0.0)
     log_event(logging.INFO, "refused", facts | {"message": report.message})
     return flight_error(report, error)
 

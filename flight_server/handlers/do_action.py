@@ -25,6 +25,7 @@ def do_action(service: Service, call: Call, action: flight.Action) -> Iterator[f
         )
     body = action.body.to_pybytes() if action.body is not None else b""
     asked = ACTIONS[action.type]
+    call.action = action.type
     call.describe(lambda: named_in(body))
     with service.admission.change(call.caller) if asked.changes else nullcontext():
         result: dict[str, Any] | bytes | Done = asked.run(service.needing(*asked.needs), body)

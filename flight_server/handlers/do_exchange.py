@@ -24,7 +24,7 @@ def do_exchange(
     num_rows = 0
     call.describe(lambda: {**named(command.dataset), "rows": num_rows})
     with service.admission.lookup(call.caller):
-        incoming = Incoming(reader, service.settings, service.admission.check_stream, service.allocator)
+        incoming = Incoming(reader, service, call.received)
         lookup = service.reads.lookup(command, incoming.schema)
         writer.begin(lookup.schema)
         for keys, metadata in incoming.messages():
@@ -35,4 +35,5 @@ def do_exchange(
             if keys is not None:
                 with lookup.rows(keys) as rows:
                     writer.write_batch(rows)
+                    call.sent(rows)
                     num_rows += rows.num_rows

@@ -42,7 +42,7 @@ def _parts(
     admit = service.admission.lookup if stream.is_lookup else service.admission.stream
     with call, admit(call.caller), closing(stream.runs):
         yield None
-        runs = _until_stopped(service, stream)
+        runs = _until_stopped(service, call, stream)
         if call.is_traced:
             runs = _counted(call, runs)
         if stream.has_dictionaries:
@@ -56,9 +56,10 @@ def _parts(
             yield from map(BatchRun.sendable, runs)
 
 
-def _until_stopped(service: Service, stream: ScanStream) -> Iterator[BatchRun]:
+def _until_stopped(service: Service, call: Call, stream: ScanStream) -> Iterator[BatchRun]:
     while (run := next(stream.runs, None)) is not None:
         service.admission.check_stream()
+        call.sent(run.rows)
         yield run
         del run  # its memory must be free when the next one is asked for
 

@@ -26,7 +26,7 @@ def do_put(
     call.describe(lambda: {**named(command.dataset), "operation": command.mode})
     with service.admission.put(call.caller):
         upload = Upload(
-            Incoming(reader, service.settings, service.admission.check_stream, service.allocator),
+            Incoming(reader, service, call.received),
             writer,
             is_cancelled=call.is_cancelled,
             needs_finish=command.needs_finish or not service.settings.allow_unfinished_append,

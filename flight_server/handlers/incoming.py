@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_server.limits.allocator import Allocator
 from flight_server.limits.decoded_size import decoded_bytes
 from flight_server.requests.schemas import check_schema
-from flight_server.settings import Settings
+from flight_server.service import Service
 from lance_core.errors import InvalidInputError, LanceError
 
 MAXIMUM_ROWS_PER_BATCH = 1 << 24
@@ -52,23 +51,23 @@ class Incoming:
     def __init__(
         self,
         reader: flight.MetadataRecordBatchReader,
-        settings: Settings,
-        check_running: Callable[[], None],
-        allocator: Allocator,
+        service: Service,
+        count: Callable[[int, int], None],
     ) -> None:
         """Take over `reader` and read the schema.
 
-        `check_running` is called before each message and raises when the stream has to end.
+        `count` is called with the rows and bytes of each batch.
 
         Raises:
             InvalidInputError: the schema is damaged or beyond a cap, named in the message.
         """
         self._reader = reader
-        self._settings = settings
-        self._check_running = check_running
-        self._allocator = allocator
+        self._settings = service.settings
+        self._check_running = service.admission.check_stream
+        self._allocator = service.allocator
+        self._count = count
         self._bytes_returned_at = 0
-        self._ends = time.monotonic() + settings.max_put_seconds
+        self._ends = time.monotonic() + self._settings.max_put_seconds
         self.received = Received()
         with _readable("schema"):
             self.schema: pa.Schema = reader.schema
@@ -119,6 +118,7 @@ class Incoming:
         self.received.rows += batch.num_rows
         self.received.bytes += size
         self.received.batches += 1
+        self._count(batch.num_rows, size)
         if self.received.bytes - self._bytes_returned_at >= _RETURN_BYTES:
             self._bytes_returned_at = self.received.bytes
             self._allocator.return_freed()

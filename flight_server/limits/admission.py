@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -167,6 +168,16 @@ class Admission:
         deadline = time.monotonic() + seconds
         with self._changed:
             return self._changed.wait_for(lambda: self._running == 0, max(0.0, deadline - time.monotonic()))
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether new calls are refused."""
+        return self._closed
+
+    def use(self) -> Mapping[str, tuple[int, int]]:
+        """Return by kind how many calls run, and how many may run."""
+        kinds = (self._calls, self._streams, self._lookups, self._puts, self._changes)
+        return {slots.name: (slots.used, slots.limit.total) for slots in kinds}
 
     @property
     def streams(self) -> int:

@@ -82,14 +82,18 @@ def check_transport(settings: Settings) -> None:
             "the settings have grants, but nothing tells who calls; --accounts-file, --jwt-key-file or "
             "--tls-client-ca does"
         )
-    if settings.insecure or is_loopback(settings.host):
+    hosts = [settings.host]
+    if settings.http_port is not None or settings.health_port is not None:
+        hosts.append(settings.monitoring_host)
+    open_host = next((host for host in hosts if not is_loopback(host)), None)
+    if settings.insecure or open_host is None:
         return
     lacking = [] if has_tls else ["TLS (--tls-cert, --tls-key)"]
     if not ways_to_authenticate(settings):
         lacking.append("authentication (--accounts-file, --jwt-key-file or --tls-client-ca)")
     if lacking:
         raise InvalidInputError(
-            f"{settings.host} can be reached from other machines, and the server has no "
+            f"{open_host} can be reached from other machines, and the server has no "
             f"{' and no '.join(lacking)}; --insecure starts it nevertheless"
         )
 

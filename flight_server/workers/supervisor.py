@@ -1,5 +1,6 @@
 """Supervisor: the process that starts the workers of a server, and starts them again when they die."""
 
+import itertools
 import logging
 import os
 import signal
@@ -9,9 +10,10 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from flight_server.http.ports import PORT_SETTINGS, Ports
 from flight_server.logs import configure_logging, log_event
 from flight_server.peers.checks import Peers
 from flight_server.process import report_unknown_variables, signals, started
@@ -20,6 +22,7 @@ from flight_server.security.transport import Certificates, check_transport
 from flight_server.server import WILDCARD_HOSTS, bound_sockets, uri_of
 from flight_server.settings import Settings
 from flight_server.workers.relay import Relay
+from flight_server.workers.reports import Answers, Report, WorkersMonitor
 from flight_server.workers.worker import Start, locations_message
 
 _FIRST_PAUSE_SECONDS = 0.5
@@ -32,6 +35,10 @@ _HEALTHY_SECONDS = 60.0
 _LAST_WORDS_SECONDS = 5.0
 """Seconds that workers get beyond the grace."""
 
+_REPORT_SECONDS = 5.0
+"""Longest time that a report of a worker is waited for. Its check of the storage takes three seconds at most.
+"""
+
 _LOOPBACK = "127.0.0.1"
 
 
@@ -41,6 +48,7 @@ class _Running:
 
     process: subprocess.Popen[str]
     uri: str
+    answers: Answers = field(default_factory=Answers)
 
 
 def run_workers(settings: Settings, given: Mapping[str, str]) -> None:
@@ -87,7 +95,7 @@ class Supervisor:
         self._is_direct = not settings.advertise and settings.host not in WILDCARD_HOSTS
         self._names_workers = self._is_direct or (settings.worker_port > 0 and bool(settings.advertise))
         self._given = {
-            **given,
+            **{name: text for name, text in given.items() if name not in PORT_SETTINGS},
             "host": settings.host if self._names_workers else _LOOPBACK,
             "workers": "1",
             "peers": "",
@@ -98,6 +106,8 @@ class Supervisor:
             self._given["signing_key"] = key.key.hex()
         self._ports = [settings.worker_port and settings.worker_port + n for n in range(settings.workers)]
         self._lock = threading.RLock()
+        self._report_lock = threading.Lock()
+        self._report_numbers = itertools.count()
         self._running: dict[int, _Running] = {}
         self._processes: dict[int, subprocess.Popen[str]] = {}
         self._ready_peers: Sequence[str] = ()
@@ -107,7 +117,8 @@ class Supervisor:
             for number in range(settings.workers)
         ]
         self._peers = Peers(settings, key.key, self._peers_changed, own=(self._uri,))
-        facts = started(settings, self._uri, key.origin)
+        self._ports_for_operators = Ports(settings, lambda: WorkersMonitor(self.reports))
+        facts = started(settings, self._uri, key.origin) | self._ports_for_operators.facts()
         log_event(logging.INFO, "start", facts | {"workers": settings.workers})
 
     def start(self) -> None:
@@ -118,6 +129,7 @@ class Supervisor:
 
     def reload(self) -> None:
         """Let the workers read their files again. Those that start now read them anyway."""
+        self._ports_for_operators.renew()
         with self._lock:
             for running in self._running.values():
                 running.process.send_signal(signal.SIGHUP)
@@ -131,6 +143,7 @@ class Supervisor:
             self._is_stopping = True
             for process in self._processes.values():
                 process.terminate()
+        self._ports_for_operators.drain()
         deadline = time.monotonic() + self._settings.drain_grace + _LAST_WORDS_SECONDS
         for keeper in self._keepers:
             keeper.join(max(0.0, deadline - time.monotonic()))
@@ -139,6 +152,29 @@ class Supervisor:
             logging.INFO, "stopped", {"reason": reason, "ms": round(1000 * (time.perf_counter() - began))}
         )
         os._exit(0)
+
+    def reports(self) -> Sequence[Report]:
+        """Return the reports of the workers that answer in time."""
+        with self._report_lock:
+            number = next(self._report_numbers)
+            with self._lock:
+                workers = list(self._running.values())
+                asked = [worker for worker in workers if self._ask(worker, number)]
+            deadline = time.monotonic() + _REPORT_SECONDS
+            found = [worker.answers.wait(number, deadline) for worker in asked]
+            return [report for report in found if report is not None]
+
+    @staticmethod
+    def _ask(worker: _Running, number: int) -> bool:
+        """Ask a worker for a report. Return whether it will answer unless it hangs."""
+        message = worker.answers.request(number)
+        if message is None:
+            return False
+        assert worker.process.stdin is not None
+        with suppress(OSError):  # it has just died
+            worker.process.stdin.write(message + "\n")
+            worker.process.stdin.flush()
+        return True
 
     def kill(self) -> None:
         """End all workers at once."""
@@ -197,7 +233,11 @@ class Supervisor:
             process.stdin.write(Start(number + 1, self._settings.root, settings).to_json() + "\n")
             process.stdin.flush()
             if uri := process.stdout.readline().strip():
-                self._ready(number, _Running(process, uri))
+                worker = _Running(process, uri)
+                self._ready(number, worker)
+                for line in process.stdout:
+                    worker.answers.add(line)
+                worker.answers.close()
             process.wait()
         return process
 
@@ -211,7 +251,7 @@ class Supervisor:
             if self._is_ready or len(self._running) < self._settings.workers:
                 return
             self._is_ready = True
-        print(self._uri, flush=True)
+        print("\n".join([self._uri, *self._ports_for_operators.urls]), flush=True)
         self._peers.start()
 
     def _peers_changed(self, ready: Sequence[str]) -> None:

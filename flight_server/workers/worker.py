@@ -1,7 +1,8 @@
 """Worker: one of the server processes behind a port. The supervisor starts it, and talks to it by its pipes.
 
-    stdin      one JSON object: the settings; then one for each change of the locations of the servers
-    stdout     the URI, when the worker is ready
+    stdin      one JSON object: the settings; then one for each change of the locations of the servers, and
+               one for each report that the supervisor wants
+    stdout     the URI, when the worker is ready; then the reports
 
 If stdin ends, the supervisor has gone, and the worker drains as after SIGTERM.
 """
@@ -18,6 +19,7 @@ from typing import Any
 from flight_server.process import run_server
 from flight_server.service import Service
 from flight_server.settings import Settings
+from flight_server.workers.reports import Reporter
 from lance_core.errors import LanceError
 
 
@@ -58,8 +60,12 @@ def main() -> None:
 
 def _listen(service: Service) -> None:
     """Follow the messages of the supervisor until it ends."""
+    reporter = Reporter(service)
     for line in sys.stdin:
         message = json.loads(line)
+        if "report" in message:
+            reporter.answer(message["report"])
+            continue
         service.servers.update(own=message["own"], ready_peers=message["ready_peers"])
     os.kill(os.getpid(), signal.SIGTERM)
 

@@ -57,7 +57,7 @@ from lance_core.api.fragment import (
     RowIdMeta,
 )
 from lance_core.api.late import import_late
-from lance_core.cache_use import CacheUse
+from lance_core.counters import CacheUse
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,

@@ -13,9 +13,9 @@ checks it. Every name is documented where it is defined.
     staged writes    files first, one commit of many later
     changes          rows, columns and settings that are there
     upkeep           compaction, cleanup, clones, removal
+    counts           caches and events of this process
 """
 
-from lance_core.cache_use import CacheUse
 from lance_core.changes.columns.add import add_columns, add_null_columns
 from lance_core.changes.columns.alter import Alteration, alter_columns
 from lance_core.changes.columns.column_sources import ExpressionColumns
@@ -45,6 +45,7 @@ from lance_core.changes.staged import (
 from lance_core.changes.streamed import add_stream, join_stream, merge_stream
 from lance_core.changes.written import Written, find_written, written_by
 from lance_core.commit.stream_progress import StreamBatch
+from lance_core.counters import CacheUse, event_counts
 from lance_core.deferred import DeferredError
 from lance_core.expressions.sql import parse_type
 from lance_core.expressions.tree import Expression
@@ -186,6 +187,7 @@ __all__ = [
     "drop_index",
     "drop_table",
     "either",
+    "event_counts",
     "explain_cleanup",
     "explain_plan",
     "file_version",

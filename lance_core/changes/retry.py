@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from lance_core.commit.transaction_lookup import find_committed
+from lance_core.counters import RETRIES
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
@@ -72,6 +73,7 @@ def with_retries(
             # The wait is random, so that writers that lost to the same commit do not collide again.
             wait = _FIRST_WAIT_SECONDS * 2 ** min(number, _MAX_DOUBLINGS) * random.random()
             time.sleep(min(wait, max(0.0, deadline - time.monotonic())))
+            RETRIES.add(operation, "conflict")
             current = snapshot.open_version()
         else:
             return snapshot.with_manifest(manifest)

@@ -25,6 +25,7 @@ from lance_core.commit.conflicts import Verdict, check_conflict
 from lance_core.commit.next_manifest import TableSettings, dictionary_values, next_manifest
 from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
 from lance_core.commit.transaction_lookup import require_operation
+from lance_core.counters import COMMITS, CONFLICTS, RETRIES
 from lance_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -96,9 +97,11 @@ def commit(
     attempt = _Attempt(
         storage, transaction, settings or TableSettings(), affected_rows or {}, inverted_names, sync
     )
+    operation = _operation_of(transaction)
     try:
         for number in range(max_attempts):
             if number:
+                RETRIES.add(operation, "outpaced")
                 _wait(number)
             if number and time.monotonic() > deadline:
                 max_attempts = number
@@ -107,16 +110,21 @@ def commit(
             if manifest is not None:
                 attempt.tidy_up()
                 attempt.clean_up(manifest)
+                COMMITS.add(operation, "landed")
                 return manifest
     except _CommittedBeforeError as found:
         # Remove nothing: one of our attempts may have made that version, although the storage reported a
         # failure.
+        COMMITS.add(operation, "repeated")
         return found.manifest
     except CommitUnknownError:
+        COMMITS.add(operation, "unknown")
         raise
-    except LanceError:
+    except LanceError as error:
+        COMMITS.add(operation, "conflict" if isinstance(error, CommitConflictError) else "failed")
         attempt.discard()
         raise
+    COMMITS.add(operation, "conflict")
     attempt.discard()
     raise CommitConflictError(
         f"other writers were faster {max_attempts} times", retryable=True, outpaced=True
@@ -287,6 +295,8 @@ class _Attempt:
                 require_operation(committed, (str(self._transaction.WhichOneof("operation")),), version)
                 raise _CommittedBeforeError(other)
             verdict = check_conflict(self._transaction, committed)
+            if verdict is not Verdict.OK:
+                CONFLICTS.add(_operation_of(self._transaction), _operation_of(committed), verdict.value)
             if verdict is Verdict.REBASE and committed.HasField("project"):
                 forget_columns(self._transaction, committed.project, current.version)
             elif verdict is Verdict.REBASE:
@@ -318,6 +328,11 @@ class _Attempt:
         """
         with suppress(StorageError):  # a low hint only costs time as long as no version is missing
             self._storage.delete_file(HINT)
+
+
+def _operation_of(transaction: Transaction) -> str:
+    """Return the field name of the operation, as it is counted."""
+    return transaction.WhichOneof("operation") or "unknown"
 
 
 def _wait(attempt: int) -> None:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.counters import PAGE_READS
 from lance_core.encodings.v2_1.direct import DecodedRows, direct_array
 
 
@@ -36,6 +37,7 @@ def decode_page_ranges(ranges: Sequence[PageRange]) -> list[pa.Array | None]:
     Then the Python decoder has to run: it raises the error that names file, column and page.
     """
     wanted = [(one.pages, one.reader, one.start, one.end) for one in ranges]
+    PAGE_READS.add(amount=len(wanted))
     decoded = kernels.decode_rows(wanted)
     return [None if rows is None else one.array(rows) for one, rows in zip(ranges, decoded, strict=True)]
 
@@ -62,6 +64,7 @@ def read_batches(
     `cuts` are the rows where batches begin and end, counted from 0, first and last included.
     """
     wanted = [(one.pages, one.reader, one.start, one.end) for one in ranges]
+    PAGE_READS.add(amount=len(wanted))
     found = kernels.decode_batches(wanted, cuts.data)
     if not all(found.is_there):
         return None

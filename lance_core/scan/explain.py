@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lance_core.counters import PLANNED_PAGES, PRUNED_PAGES
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ColumnOrdering
 from lance_core.scan.plan.ordering import project_order
@@ -230,9 +231,10 @@ def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> PrunedPl
         for scan, kept in found
         for column in _fragment(scan, opener, projection, kept, uses, None).columns
     ]
-    return PrunedPlan(
-        left, _source(sources), sum(column.total for column in pages), sum(column.pruned for column in pages)
-    )
+    total, pruned = sum(column.total for column in pages), sum(column.pruned for column in pages)
+    PLANNED_PAGES.add(amount=total)
+    PRUNED_PAGES.add(amount=pruned)
+    return PrunedPlan(left, _source(sources), total, pruned)
 
 
 def _source(sources: Collection[str]) -> str:

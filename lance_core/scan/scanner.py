@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.cache_use import CacheUse
+from lance_core.counters import CacheUse
 from lance_core.scan.arguments import column_names
 from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import ScanOptions

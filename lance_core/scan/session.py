@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from lance_core.cache_use import CacheUse
+from lance_core.counters import CacheUse
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
 from lance_core.scan.files.cache import FileCache

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from lance_core.cache_use import CacheUse, HitCounter
+from lance_core.counters import CacheUse, HitCounter
 from lance_core.forks import begin_anew_after_fork
 
 # Imported late: most processes never use a filter.

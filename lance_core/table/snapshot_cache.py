@@ -5,7 +5,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
-from lance_core.cache_use import CacheUse, HitCounter
+from lance_core.counters import CacheUse, HitCounter
 from lance_core.forks import begin_anew_after_fork
 from lance_core.storage import Storage
 from lance_core.table.manifest import Manifest

@@ -15,7 +15,8 @@ from support.source_files import ROOT, import_graph, imported_modules, modules, 
 PACKAGES = ("lance_core", "flight_server", "flight_client", "spark_pipeline")
 LAYERS = [
     {"errors", "kernels", "proto", "version"},
-    {"cache_use", "deferred", "forks", "hints", "pool"},
+    {"deferred", "forks", "hints", "pool"},
+    {"counters"},
     {"schema", "storage"},
     {"encodings"},
     {"file"},

@@ -19,14 +19,14 @@ LAYERS = [
     {"requests"},
     {"rights"},
     {"settings"},
-    {"limits"},
+    {"limits", "telemetry"},
     {"security"},
     {"peers"},
     {"catalog"},
     {"reading", "writing"},
     {"service"},
-    {"handlers"},
-    {"server"},
+    {"handlers", "monitoring"},
+    {"http", "server"},
     {"listener"},
     {"process"},
     {"workers"},
@@ -46,6 +46,7 @@ HANDLERS_MAY_IMPORT = {
     "security",
     "service",
     "settings",
+    "telemetry",
 }
 """Handlers parse requests, call the service and render its answers, whose types are in `reading`."""
 DOORS = ("lance_core.errors", "lance_core.api.serving")

@@ -14,7 +14,14 @@ import pytest
 from pyarrow import flight
 
 import lance_core.errors
-from flight_server.errors import FLIGHT_CLASSES, ErrorReport, flight_error, report_error
+from flight_server.errors import (
+    FLIGHT_CLASSES,
+    STATUS_CODES,
+    ErrorReport,
+    flight_error,
+    report_error,
+    status_code,
+)
 from flight_server.limits.admission import DrainingError, OverloadedError
 from flight_server.requests.tickets import Ticket, encode_ticket
 from lance_core.errors import (
@@ -124,6 +131,12 @@ def test_messages_are_short_printable_and_without_the_root(message: str) -> None
     assert report.message.isprintable()
     assert len(f"[{report.name}] {report.message}".encode()) < 1000
     assert report.to_json().isascii()
+
+
+def test_every_class_of_errors_has_a_status_for_the_metrics() -> None:
+    assert {*FLIGHT_CLASSES.values(), flight.FlightInternalError} == STATUS_CODES.keys()
+    assert status_code(DatasetNotFoundError("x")) == "NOT_FOUND"
+    assert status_code(RuntimeError("unexpected")) == "INTERNAL"
 
 
 # -- on the wire ------------------------------------------------------------------------------------------

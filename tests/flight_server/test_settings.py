@@ -56,6 +56,8 @@ def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.Monk
     [
         ("port", "65536"),
         ("port", "http"),
+        ("http_port", "-1"),
+        ("health_port", "70000"),
         ("max_streams", "0"),
         ("max_streams", "many"),
         ("memory_limit", "lots"),

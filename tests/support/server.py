@@ -25,6 +25,8 @@ class RunningServer:
     process: subprocess.Popen[str]
     uri: str
     log_file: Path
+    http: str = ""
+    """URL of the HTTP port, if the server was started with one."""
 
     @property
     def address(self) -> str:
@@ -76,7 +78,8 @@ def start_server(root: Path | str, log_file: Path, *options: str, **environment:
         )
     assert process.stdout is not None
     uri = process.stdout.readline().rstrip("\n")
-    server = RunningServer(process, uri, log_file)
+    http = process.stdout.readline().rstrip("\n") if "--http-port" in options else ""
+    server = RunningServer(process, uri, log_file, http)
     if not uri.startswith(("grpc://", "grpc+tls://")):
         server.kill()
         raise AssertionError(f"no URI on the first line: {uri!r}\n{server.log}")

@@ -6,7 +6,7 @@ import resource
 import threading
 from collections import OrderedDict
 
-from lance_core.cache_use import CacheUse, HitCounter
+from lance_core.counters import CacheUse, HitCounter
 from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import DataFileReader, open_data_file
 from lance_core.forks import begin_anew_after_fork

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.counters import PAGE_READS
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.values import concat_arrays, seen_as
@@ -96,6 +98,8 @@ class StoredColumn:
         return self._reader.bytes_per_row
 
     def read(self, start: int, end: int) -> list[pa.Array]:
+        edges = self.page_rows
+        PAGE_READS.add(amount=bisect_left(edges, end) - bisect_right(edges, start) + 1)
         return self.present(self._reader.read(start, end))
 
     def page_ranges(self, start: int, end: int) -> list[PageRange] | None:

@@ -1,0 +1,1 @@
+"""The HTTP port: health, readiness and metrics for operators."""

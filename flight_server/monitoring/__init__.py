@@ -1,0 +1,1 @@
+"""Monitoring: the state of a server for operators and orchestrators."""
