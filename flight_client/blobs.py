@@ -107,8 +107,7 @@ class BlobColumn:
 
         `wanted` shrinks to what has not arrived.
         """
-        uris = self.connections.uris
-        retries = self.connections.access.retries(len(uris))
+        turns = self.connections.turns()
         complete = 0
         while True:
             command = {
@@ -121,8 +120,7 @@ class BlobColumn:
             }
             ticket = flight.Ticket(to_json({"blobs": command}))
             try:
-                connection = self.connections.to(uris[retries.failures % len(uris)])
-                for position, part in _received(connection, ticket, complete):
+                for position, part in _received(turns.next(), ticket, complete):
                     # A row belongs to the first request that is not complete.
                     part = part._replace(number=complete)
                     rest = _rest(wanted[complete], position, part)
@@ -130,13 +128,13 @@ class BlobColumn:
                         complete += 1
                     else:
                         wanted[complete] = rest
-                    retries.succeed()
+                    turns.succeed()
                     yield part
                 if complete < len(keys):
                     raise InternalError(f"the server sent {complete} of {len(keys)} blobs")
                 return
             except LanceError as error:
-                retries.after(error)
+                turns.after(error)
 
 
 def keys_of_one_kind(**given: Any) -> tuple[Selector, list[int]]:

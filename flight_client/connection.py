@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from flight_client.errors import (
     InvalidInputError,
     LanceError,
     NotAuthenticatedError,
+    UnavailableError,
     UnsupportedFeatureError,
     from_flight,
 )
@@ -36,6 +38,9 @@ REUSE = "arrow-flight-reuse-connection"
 """Scheme of the location that stands for the server that was asked."""
 
 _TLS = "grpc+tls://"
+
+_AVOIDED_SECONDS = 10.0
+"""Seconds for which a server that did not answer is tried last. (Servers that stop say how long.)"""
 
 
 def _in_json(value: Any) -> Any:
@@ -86,8 +91,12 @@ class Access:
             raise InvalidInputError(f"patience: expected 0 seconds or more, found {self.patience}")
 
     def retries(self, num_servers: int) -> Retries:
-        """Return the attempts of a call that `num_servers` servers can answer."""
-        return Retries(self.attempts, self.patience, num_servers)
+        """Return the attempts of a call that `num_servers` servers can answer.
+
+        Every server is asked before the call fails, unless calls are not to be repeated.
+        """
+        attempts = max(self.attempts, num_servers) if self.attempts > 1 else 1
+        return Retries(attempts, self.patience, num_servers)
 
 
 class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
@@ -193,6 +202,21 @@ class Connection:
         self._credentials = Credentials(access.proof)
         self._factory = _TrailersFactory(dict(access.headers), self._credentials)
         self._client: flight.FlightClient | None = None
+        self._avoided_until = 0.0
+
+    @property
+    def is_avoided(self) -> bool:
+        """Whether the server lately did not answer, or said that it is busy or about to stop."""
+        return self._avoided_until > time.monotonic()
+
+    def avoid_after(self, error: LanceError) -> None:
+        """Try this server last for a while, if an error says that it cannot answer."""
+        if isinstance(error, UnavailableError):
+            self._avoided_until = time.monotonic() + (error.retry_after or _AVOIDED_SECONDS)
+
+    def answered(self) -> None:
+        """Try this server in its place again."""
+        self._avoided_until = 0.0
 
     @property
     def client(self) -> flight.FlightClient:
@@ -273,6 +297,33 @@ class Stream:
             self._reader.cancel()
 
 
+class Turns:
+    """Servers that one call tries in turn: each once, those that lately did not answer last, then again."""
+
+    def __init__(self, candidates: Sequence[Connection], retries: Retries) -> None:
+        self._candidates = candidates
+        self._retries = retries
+        self._left: list[Connection] = []
+        self._current = candidates[0]
+
+    def next(self) -> Connection:
+        """Return the server whose turn it is."""
+        if not self._left:
+            self._left = sorted(self._candidates, key=lambda each: each.is_avoided)
+        self._current = self._left.pop(0)
+        return self._current
+
+    def succeed(self) -> None:
+        """Begin to count failures anew: the server made progress."""
+        self._current.answered()
+        self._retries.succeed()
+
+    def after(self, error: LanceError) -> None:
+        """Return when the next attempt is due; raise `error` if there is none."""
+        self._current.avoid_after(error)
+        self._retries.after(error)
+
+
 class Connections:
     """Connections to the servers of one folder of datasets, one per server.
 
@@ -302,17 +353,25 @@ class Connections:
                 connection = self._connections[uri] = Connection(uri, self.access)
             return connection
 
-    def of_endpoint(self, endpoint: flight.FlightEndpoint) -> list[Connection]:
-        """Return connections to the servers that redeem the ticket of an endpoint, best first.
+    def turns(self) -> Turns:
+        """Return the turns of the servers in `uris`."""
+        return Turns(list(map(self.to, self.uris)), self.access.retries(len(self.uris)))
 
-        The locations in the endpoint come first, then `uris`. If all `uris` speak TLS, credentials are not
-        sent to a location that does not.
+    def turns_of(self, endpoint: flight.FlightEndpoint, first: int) -> Turns:
+        """Return the turns of the servers that redeem the ticket of an endpoint.
+
+        The locations in the endpoint come first, in the order that the server chose, then `uris`. If the
+        endpoint names fewer than two servers, the order begins with number `first`. If all `uris` speak TLS,
+        credentials are not sent to a location that does not.
         """
         named = [location.uri.decode() for location in endpoint.locations]
         uris = [uri for uri in named if not uri.startswith(REUSE)]
         if self.access.proof.is_given and all(uri.startswith(_TLS) for uri in self.uris):
             uris = [uri for uri in uris if uri.startswith(_TLS)]
-        return [self.to(uri) for uri in dict.fromkeys([*uris, *self.uris])]
+        candidates = list(dict.fromkeys([*uris, *self.uris]))
+        begin = first % len(candidates) if len(uris) < 2 else 0
+        connections = [self.to(uri) for uri in (*candidates[begin:], *candidates[:begin])]
+        return Turns(connections, self.access.retries(len(connections)))
 
     def call(self, run: Callable[[Connection], T], *, repeat: bool = True) -> T:
         """Run a call on the first server that answers.
@@ -324,16 +383,19 @@ class Connections:
         Raises:
             LanceError: the error of the last attempt.
         """
-        retries = self.access.retries(len(self.uris))
+        turns = self.turns()
         while True:
-            connection = self.to(self.uris[retries.failures % len(self.uris)])
+            connection = turns.next()
             try:
                 with connection.calling():
-                    return run(connection)
+                    answer = run(connection)
             except LanceError as error:
                 if not (repeat or error.was_refused):
                     raise
-                retries.after(error)
+                turns.after(error)
+            else:
+                turns.succeed()
+                return answer
 
     def action(self, name: str, body: Mapping[str, Any], *, repeat: bool = False) -> dict[str, Any]:
         """Run an action of the server: one JSON object in, one out. Fields that are None are left out."""

@@ -172,7 +172,8 @@ class RemoteDataset(Versions, arrow.UnionDataset):  # type: ignore[misc]
 
         Args:
             endpoint: endpoint of a plan, perhaps of another process.
-            first: number of the first server to try, modulo the number of servers that redeem the ticket.
+            first: number of the first server to try, if the endpoint names fewer than two servers. Else they
+                are tried in the order in which the endpoint names them.
 
         Raises:
             LanceError: the server reported an error, for example an expired ticket.

@@ -20,7 +20,10 @@ class EndpointReader:
     """
 
     def __init__(self, connections: Connections, endpoint: flight.FlightEndpoint, first: int = 0) -> None:
-        """Begin with server `first`, modulo the number of servers that redeem the ticket."""
+        """Read at the servers that the endpoint names, in their order.
+
+        If it names fewer than two, begin with number `first` of all known servers that redeem the ticket.
+        """
         self._connections = connections
         self._endpoint = endpoint
         self._first = first
@@ -34,21 +37,19 @@ class EndpointReader:
             LanceError: the server reported an error that a repetition cannot solve, or all attempts since the
                 last row failed.
         """
-        candidates = self._connections.of_endpoint(self._endpoint)
-        retries = self._connections.access.retries(len(candidates))
+        turns = self._connections.turns_of(self._endpoint, self._first)
         num_rows = 0
         while not self._is_cancelled:
             try:
-                connection = candidates[(self._first + retries.failures) % len(candidates)]
-                for batch in self._after(self._open(connection), num_rows):
+                for batch in self._after(self._open(turns.next()), num_rows):
                     yield batch
                     num_rows += batch.num_rows
-                    retries.succeed()
+                    turns.succeed()
                 return
             except LanceError as error:
                 if self._is_cancelled:
                     raise
-                retries.after(error)
+                turns.after(error)
 
     def cancel(self) -> None:
         """End the stream. Any thread may call this."""

@@ -22,8 +22,7 @@ class Retries:
 
     def __init__(self, attempts: int, patience: float, num_servers: int) -> None:
         """Fail after `attempts` attempts, or after `patience` seconds of waiting for busy servers."""
-        self.failures = 0
-        """Failures so far: the number of the server to try next, modulo the number of servers."""
+        self._failures = 0
         self._attempts = attempts
         self._patience = patience
         self._num_servers = num_servers
@@ -33,7 +32,7 @@ class Retries:
 
     def after(self, error: LanceError) -> None:
         """Return when the next attempt is due. Raise `error` if there is none."""
-        self.failures += 1
+        self._failures += 1
         if not error.retryable:
             raise error
         if error.retry_after is None:
@@ -42,7 +41,7 @@ class Retries:
                 raise error
         else:
             self._told = min(error.retry_after, self._told or error.retry_after)
-        if self.failures % self._num_servers:
+        if self._failures % self._num_servers:
             return
         seconds = self._pause()
         if error.retry_after is not None and self._waited + seconds > self._patience:
@@ -52,13 +51,13 @@ class Retries:
 
     def succeed(self) -> None:
         """Begin to count anew: the call made progress."""
-        self.failures = self._counted = 0
+        self._failures = self._counted = 0
         self._waited = 0.0
 
     def _pause(self) -> float:
         """Return how long to wait after all servers failed once more, in seconds."""
         longest = min(
-            _FIRST_WAIT_SECONDS * 2 ** (self.failures // self._num_servers - 1), _LONGEST_WAIT_SECONDS
+            _FIRST_WAIT_SECONDS * 2 ** (self._failures // self._num_servers - 1), _LONGEST_WAIT_SECONDS
         )
         seconds = random.uniform(longest / 2, longest)
         if self._told is not None:

@@ -71,11 +71,11 @@ def upload(
         command.setdefault("transaction_id", str(uuid4()))
     command = {key: value for key, value in command.items() if value is not None}
     descriptor = flight.FlightDescriptor.for_command(to_json({"write": command}))
-    retries = connections.access.retries(len(connections.uris))
+    turns = connections.turns()
     stage = _Stage()
     try:
         while True:
-            connection = connections.to(connections.uris[retries.failures % len(connections.uris)])
+            connection = turns.next()
             try:
                 with Progress.of_rows(f"write {name}", rows.num_rows, progress) as bar:
                     return _send(connection, descriptor, rows, bar, stage)
@@ -83,7 +83,7 @@ def upload(
                 stage.may_have_landed |= stage.has_finished and not error.was_refused
                 if stage.has_read and not rows.is_repeatable:
                     raise
-                retries.after(error)
+                turns.after(error)
     except UnavailableError as error:
         if not stage.may_have_landed or fields.get("stage"):
             raise

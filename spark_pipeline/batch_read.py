@@ -69,7 +69,8 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the batches of one partition with the types that Spark expects.
 
-        If several servers redeem the tickets, partitions begin with different servers.
+        A partition begins with the server that its endpoint names first. If endpoints name no two servers,
+        partitions begin with different ones of the configured servers.
         """
         settle()
         endpoint: _Endpoint = partition.value
