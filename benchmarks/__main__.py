@@ -23,12 +23,11 @@ from benchmarks import (
     spark_reads,
     targets,
 )
-from benchmarks.data import Dataset, prepare
+from benchmarks.data import FOLDER_VARIABLE, Dataset, prepare
 from benchmarks.flight_scan import StreamMemory
 from benchmarks.measure import Measurement
 from benchmarks.targets import Line, Ratio
 
-FOLDER_VARIABLE = "LANCE_FLIGHT_BENCH_DIR"
 CLIENTS_DATASET = "mixed-2_2"
 
 

@@ -11,6 +11,9 @@ import lance
 import numpy as np
 import pyarrow as pa
 
+FOLDER_VARIABLE = "LANCE_FLIGHT_BENCH_DIR"
+"""Environment variable with the folder of the generated data."""
+
 FRAGMENTS = 4
 MIXED_ROWS = 4_000_000
 VECTOR_ROWS = 200_000

@@ -142,6 +142,7 @@ def test_a_stop_drains_all_workers(folder: Path, serve: StartServer) -> None:
     assert server.wait() == 0
 
 
+@pytest.mark.long
 def test_tls_sessions_and_new_certificates(folder: Path, serve: StartServer, tmp_path: Path) -> None:
     """All workers accept the token of a handshake, and SIGHUP gives all of them the new certificate.
 
