@@ -9,7 +9,9 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
+from lance_core.write.caller_errors import as_os_errors
 
+_END = object()
 MAX_BATCH_BYTES = 8 << 20
 """Bytes above which a batch is cut into slices, which bounds the memory for encoding."""
 
@@ -43,7 +45,7 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
     if isinstance(data, pa.Table):
         return data.schema, iter(data.to_batches())
     if isinstance(data, pa.RecordBatchReader):
-        return data.schema, iter(data)
+        return data.schema, _given(data)
     datasets = sys.modules.get(
         "pyarrow.dataset"
     )  # a caller with a dataset has imported pyarrow.dataset; importing it here would load pandas
@@ -68,7 +70,7 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
     if isinstance(data, Iterable):
         if schema is None:
             raise InvalidInputError("record batches of an iterable need a schema")
-        return schema, _cast(data, schema)
+        return schema, _cast(_given(data), schema)
     raise TypeError(f"cannot write data of type {type(data).__name__}")
 
 
@@ -81,6 +83,18 @@ def slices(batch: pa.RecordBatch, max_bytes: int = MAX_BATCH_BYTES) -> Iterator[
         return
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
+
+
+def _given(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches of the caller's iterable. Its exceptions are OSErrors, too."""
+    with as_os_errors():
+        iterator = iter(batches)
+    while True:
+        with as_os_errors():
+            batch = next(iterator, _END)
+        if batch is _END:
+            return
+        yield batch
 
 
 def _cast(batches: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

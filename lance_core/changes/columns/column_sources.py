@@ -20,6 +20,7 @@ from lance_core.scan.plan.projection import ROW_COLUMNS, ROW_OFFSET
 from lance_core.scan.scanner import LanceScanner
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
+from lance_core.write.caller_errors import as_os_errors
 
 RowFunction = Callable[[pa.RecordBatch], Any]
 """Returns new columns for the rows of a batch, as an Arrow batch or table or a pandas frame."""
@@ -129,7 +130,7 @@ class FunctionColumns:
             sample = next(self._scanner(snapshot, limit=1).to_batches(), None)
             if sample is None:
                 raise InvalidInputError("a function on a dataset without rows needs its output_schema")
-            self._schema = _as_batch(self._function(sample)).schema
+            self._schema = self._call(sample).schema
         return self._schema
 
     def batches(self, snapshot: Snapshot, fragment: Fragment) -> Iterator[pa.RecordBatch]:
@@ -148,9 +149,13 @@ class FunctionColumns:
                 first_row += batch.num_rows
                 yield result
 
+    def _call(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        with as_os_errors():
+            return _as_batch(self._function(batch))
+
     def _result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the result of the function for a batch, checked."""
-        result = _as_batch(self._function(batch))
+        result = self._call(batch)
         if not result.schema.equals(self._schema):
             raise InvalidInputError(
                 "Output schema of function does not match the expected schema",
