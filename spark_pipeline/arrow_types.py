@@ -126,6 +126,27 @@ def lance_schema(schema: spark.StructType) -> pa.Schema:
     return arrow_schema(schema)
 
 
+def blobs_from_bytes(schema: pa.Schema, rows: spark.StructType) -> pa.Schema:
+    """Return the schema of a dataset with binary fields for the blobs of version 2 that are binary in `rows`.
+
+    A dataset takes such blobs as structs or as their bytes; Spark's rows usually have the bytes.
+    """
+    is_binary = {field.name: isinstance(field.dataType, spark.BinaryType) for field in rows}
+    fields = [
+        pa.field(field.name, pa.large_binary(), field.nullable, {"lance-encoding:blob": "true"})
+        if is_binary.get(field.name) and _is_blob_v2(field)
+        else field
+        for field in schema
+    ]
+    return pa.schema(fields, schema.metadata)
+
+
+def _is_blob_v2(field: pa.Field) -> bool:
+    """Return whether a field is a blob of version 2, of which this process may not know the type."""
+    name = getattr(field.type, "extension_name", (field.metadata or {}).get(b"ARROW:extension:name"))
+    return name in ("lance.blob.v2", b"lance.blob.v2")
+
+
 def to_lance(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of a dataset, `schema`, from a batch that Spark writes.
 

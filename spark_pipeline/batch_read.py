@@ -25,6 +25,7 @@ def selection_of(options: Options) -> Selection:
         filter=options.filter,
         batch_rows=options.batch_size,
         verify_checksums=options.verify_checksums,
+        blob_handling=options.blob_handling,
     )
 
 
@@ -32,7 +33,9 @@ def selected_schema(snapshot: Snapshot, selection: Selection) -> pa.Schema:
     """Return the schema of the selected columns. The server is asked only if it is not the schema of the
     dataset.
     """
-    return snapshot.schema if selection.columns is None else snapshot.scanner(selection).projected_schema
+    if selection.columns is None and selection.blob_handling != "all_binary":
+        return snapshot.schema
+    return snapshot.scanner(selection).projected_schema
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,8 @@ def narrowed(selection: Selection, snapshot: Snapshot, schema: StructType) -> Se
         InvalidInputError: a column of `schema` is not selected, or cannot be read as the requested type.
     """
     if not isinstance(selection.columns, Mapping):  # types of computed columns are known after the read
-        check_requested(known_types(snapshot.schema, schema.names), schema)
+        every = replace(selection, columns=None, filter=None, limit=0)
+        check_requested(known_types(selected_schema(snapshot, every), schema.names), schema)
     wanted = schema.names
     selected = list(snapshot.schema.names if selection.columns is None else selection.columns)
     if wanted == selected:

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 import flight_client
 from flight_client import DatasetNotFoundError, InvalidInputError, LanceError, UploadMode
-from spark_pipeline.arrow_types import lance_schema, spark_schema, to_lance
+from spark_pipeline.arrow_types import blobs_from_bytes, lance_schema, spark_schema, to_lance
 from spark_pipeline.data_source_options import Options
 
 
@@ -56,7 +56,8 @@ class Destination:
             return Destination(options.table, options.branch, "create", lance_schema(rows))
         if overwrite:
             return Destination(options.table, options.branch, "overwrite", lance_schema(rows))
-        return Destination(options.table, options.branch, "append", _checked(there.stored_schema, rows))
+        schema = _checked(blobs_from_bytes(there.stored_schema, rows), rows)
+        return Destination(options.table, options.branch, "append", schema)
 
     @property
     def operation(self) -> UploadMode:

@@ -122,6 +122,13 @@ class Options:
     )
     """Whether the server checks the pages that it reads against their checksums, whatever its settings say.
     """
+    blob_handling: str | None = option(
+        "blobHandling",
+        _one_of("blobs_descriptions", "all_descriptions", "all_binary"),
+        "blobs_descriptions, all_descriptions or all_binary",
+        uses=_READS,
+    )
+    """Whether blobs are read as their descriptors, the default, or as their bytes (`all_binary`)."""
     token: str | None = option("token", _text, "a token", shown=False)
     token_file: str | None = option("tokenFile", _text, "a path")
     """Path of a file with the token. Every process reads its own, and reads it again when it changes."""

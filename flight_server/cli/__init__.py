@@ -10,6 +10,7 @@ import typer
 import lance_core
 from flight_server.cli.access import with_access
 from flight_server.cli.bench import bench
+from flight_server.cli.blobs import blobs
 from flight_server.cli.branch import branch
 from flight_server.cli.cleanup import cleanup
 from flight_server.cli.columns import columns
@@ -60,7 +61,7 @@ def main(
     """Serve, read and change Lance datasets over Arrow Flight."""
 
 
-_READING = (ls, show, head, scan, versions, validate)
+_READING = (ls, show, head, scan, blobs, versions, validate)
 _CHANGING = (put, delete, update, restore, compact, cleanup, drop)
 for verb in (serve, inspect, config, demo):
     app.command()(verb)

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import typer
@@ -14,6 +14,8 @@ from flight_server.cli.errors import stderr
 from flight_server.cli.files.output_files import Format, Output
 from flight_server.cli.rendering import count, print_table
 from flight_server.cli.targets import Rows, Selection, open_target, parse_columns
+
+BlobHandling = Literal["blobs_descriptions", "all_descriptions", "all_binary"]
 
 
 def scan(
@@ -39,6 +41,9 @@ def scan(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Most rows.")] = None,
     offset: Annotated[int | None, typer.Option(min=0, help="Rows to skip.")] = None,
+    blob_handling: Annotated[
+        BlobHandling | None, typer.Option(help="Blobs as descriptors (the default) or as bytes.")
+    ] = None,
     at: Annotated[
         int | None, typer.Option(help="Version of the dataset; the latest one if left out.")
     ] = None,
@@ -52,7 +57,7 @@ def scan(
 ) -> None:
     """Read a dataset into a file, or to stdout."""
     file = Output.of(output, format_, force=force)
-    selection = Selection(parse_columns(columns), filter_, limit, offset)
+    selection = Selection(parse_columns(columns), filter_, limit, offset, blob_handling)
     if explain:
         print_explanation(open_target(target, at).explain(selection, analyze=analyze), as_json=as_json)
         return

@@ -29,12 +29,14 @@ from lance_core.api.serving import (
     scheme_of,
     storage_for,
 )
-from lance_core.errors import LanceError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
 
 Alterations = Sequence[Mapping[str, Any]]
 """Changes of columns: `path`, and `name` or `data_type` (as SQL writes a type)."""
 
 
+_PART_BYTES = 1 << 20
+"""Bytes of a blob that are read at a time."""
 _MOST_NAMED_FILES = 10_000
 """Limit for the files that a dry run of a cleanup names, as on a server."""
 
@@ -58,6 +60,7 @@ class Selection:
     filter: str | None = None
     limit: int | None = None
     offset: int | None = None
+    blob_handling: str | None = None
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields of a scan, without those that are not given."""
@@ -85,6 +88,10 @@ class Target(ABC):
     @abstractmethod
     def take(self, offsets: list[int], columns: list[str] | dict[str, str] | None) -> pa.Table:
         """Return the rows at positions in dataset order."""
+
+    @abstractmethod
+    def blob(self, column: str, offset: int) -> Iterator[bytes]:
+        """Yield the bytes of one blob in parts; InvalidInputError if the value is null."""
 
     @abstractmethod
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
@@ -197,6 +204,10 @@ def parse_pairs(given: Sequence[str], hint: str) -> dict[str, str]:
     return pairs
 
 
+def _null_blob(column: str, offset: int) -> InvalidInputError:
+    return InvalidInputError(f"row {offset} has no value: it is null", column=column)
+
+
 _ADDRESS = re.compile(r"([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\]):[0-9]{1,5}(/|$)")
 
 
@@ -263,6 +274,13 @@ class LocalTarget(Target):
 
     def take(self, offsets: list[int], columns: list[str] | dict[str, str] | None) -> pa.Table:
         return self._dataset.take(offsets, columns)
+
+    def blob(self, column: str, offset: int) -> Iterator[bytes]:
+        (file,) = self._dataset.take_blobs(column, indices=[offset])
+        if file is None:
+            raise _null_blob(column, offset)
+        with file:
+            yield from iter(lambda: file.read(_PART_BYTES), b"")
 
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         return self._dataset.scanner(**selection.as_fields()).explain(analyze=analyze).as_data()
@@ -388,6 +406,14 @@ class RemoteTarget(Target):
         if columns is not None:
             asked["columns"] = columns
         return self._client.do_get(flight.Ticket(json.dumps({"take": asked}))).read_all()
+
+    def blob(self, column: str, offset: int) -> Iterator[bytes]:
+        asked = {**self._dataset, "column": column, "offsets": [offset]}
+        for chunk in self._client.do_get(flight.Ticket(json.dumps({"blobs": asked}))):
+            for part in chunk.data["bytes"].to_pylist():
+                if part is None:
+                    raise _null_blob(column, offset)
+                yield part
 
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         asked = {"scan": self._dataset | selection.as_fields(), "analyze": analyze}

@@ -212,3 +212,35 @@ def test_blobs_are_their_descriptors(
     added.write.format(FORMAT).options(uri=uri, table="blobs_2_1").mode("append").save()
     sizes = load(spark, uri, "blobs_2_1").selectExpr("CAST(b.size AS INT) AS size").orderBy("size")
     assert [row[0] for row in sizes.collect()] == [10, 20]
+
+
+@pytest.mark.parametrize("version", [pytest.param("2.1", marks=pytest.mark.long), "2.2"])
+def test_blobs_as_bytes(
+    spark: SparkSession, client: flight_client.Client, uri: str, served: Root, version: str
+) -> None:
+    """Spark appends binary columns to blob columns, and reads them back as binary columns."""
+    name = f"bytes_{version.replace('.', '_')}"
+    schema = pa.schema(
+        [("id", pa.int64()), pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})]
+    )
+    values = [b"inline", b"v" * 100_000, b"v" * (5 << 20), None, b""]
+    rows = pa.table({"id": range(5), "b": values}, schema=schema)
+    client.write(name, rows, "create", data_storage_version=version)
+    added = spark.createDataFrame([(5, bytearray(b"w" * 20)), (6, None)], "id long, b binary")
+    added.write.format(FORMAT).options(uri=uri, table=name).mode("append").save()
+
+    frame = load(spark, uri, name, blobHandling="all_binary")
+
+    assert frame.dtypes == [("id", "bigint"), ("b", "binary")]
+    found = frame.toArrow().sort_by("id")
+    assert found["b"].to_pylist() == [*values, b"w" * 20, None]
+    theirs = lance.dataset(str(served.path / f"{name}.lance")).scanner(blob_handling="all_binary").to_table()
+    assert theirs.sort_by("id")["b"].to_pylist() == found["b"].to_pylist()
+    part = load(spark, uri, name, blobHandling="all_binary", columns="b", filter="b.size = 20")
+    assert [bytes(row.b) for row in part.collect()] == [b"w" * 20]
+    pushed = load(spark, uri, name, blobHandling="all_binary", pushDownFilters="true")
+    assert [row.id for row in pushed.where("b = x'696e6c696e65'").select("id").collect()] == [0]
+    requested = (
+        spark.read.format(FORMAT).options(uri=uri, table=name, blobHandling="all_binary").schema("b binary")
+    )
+    assert requested.load().where("length(b) > 1000000").count() == 1

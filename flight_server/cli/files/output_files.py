@@ -79,10 +79,7 @@ class Output:
             )
         if codec is not None and chosen not in _TEXT:
             raise typer.BadParameter(f"{path}: {chosen} files are not compressed", param_hint="--output")
-        if not path.parent.is_dir():
-            raise FileMissingError("the folder of the file does not exist", file=str(path))
-        if path.exists() and not force:
-            raise AlreadyExistsError("the file exists; --force replaces it", file=str(path))
+        check_new_file(path, force=force)
         return cls(path, chosen)
 
     @contextmanager
@@ -98,16 +95,39 @@ class Output:
                 yield writer
             return
         suffix, codec = suffixes(self.path)
-        partial = self.path.with_name(f".{self.path.name}.{uuid4().hex[:8]}.partial")
-        try:
-            with (
-                open_output(str(partial), codec) as file,
-                closing(_writer(self.format, file, schema, "\t" if suffix == ".tsv" else ",")) as writer,
-            ):
-                yield writer
-            os.replace(partial, self.path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with (
+            complete_file(self.path) as partial,
+            open_output(str(partial), codec) as file,
+            closing(_writer(self.format, file, schema, "\t" if suffix == ".tsv" else ",")) as writer,
+        ):
+            yield writer
+
+
+def check_new_file(path: Path, *, force: bool) -> None:
+    """Check that a file can be made at a path.
+
+    Raises:
+        AlreadyExistsError: the file exists, and `force` does not replace it.
+        FileMissingError: the folder of the file does not exist.
+    """
+    if not path.parent.is_dir():
+        raise FileMissingError("the folder of the file does not exist", file=str(path))
+    if path.exists() and not force:
+        raise AlreadyExistsError("the file exists; --force replaces it", file=str(path))
+
+
+@contextmanager
+def complete_file(path: Path) -> Iterator[Path]:
+    """Yield the path of a new file, which gets the name `path` at the end of the block.
+
+    If the block raises, the new file is removed.
+    """
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _writer(format: Format, file: Any, schema: pa.Schema, delimiter: str) -> Writer:
