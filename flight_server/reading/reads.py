@@ -195,7 +195,7 @@ class Reads:
         if isinstance(command, TakeCommand):
             return _takes(view, command).schema
         if isinstance(command, BlobsCommand):
-            return self._blob_stream(view, command.column, command).schema
+            return _blob_stream(view, command.column, command).schema
         return project(view.schema, scan_options(command, view)).schema
 
     def redeem(self, ticket: bytes) -> Asked:
@@ -274,7 +274,7 @@ class Reads:
             with_size=command.with_size,
             with_row_address=command.with_row_address,
         )
-        schema = self._blob_stream(view, command.column, command).schema
+        schema = _blob_stream(view, command.column, command).schema
         affinity = affinity_of_keys(pinned.name, command.keys)
         return self._planned(view, schema, [ticket], [affinity], num_rows=-1)
 
@@ -349,24 +349,23 @@ class Reads:
         return _sent(view, reads.schema, runs, is_lookup=not view.hides_rows or keys.kind != "offsets")
 
     def _blobs(self, view: View, column: str, keys: RowKeys, asked: BlobsCommand | Ticket) -> ScanStream:
-        stream = self._blob_stream(view, column, asked)
+        stream = _blob_stream(view, column, asked)
         numbers = np.array(keys.values, np.uint64)
         runs = stream.batch_runs(_KEY_COLUMNS[keys.kind], numbers, asked.ranges)
-        return ScanStream(stream.schema, runs, has_dictionaries=False)
+        return _sent(view, stream.schema, runs)
 
-    def _blob_stream(self, view: View, column: str, asked: BlobsCommand | Ticket) -> BlobStream:
-        """Return a stream of blobs.
 
-        Raises:
-            DatasetNotFoundError: rows are hidden from the caller.
-            LanceError: others are those of `BlobStream`.
-        """
-        if view.hides_rows:
-            raise self._catalog.missing(asked.dataset if isinstance(asked, Ticket) else asked.dataset.name)
-        if not view.is_whole:
-            project(view.schema, ScanOptions(columns=(column,)))  # refuses a column that is hidden
-        with_address = asked.with_row_address
-        return BlobStream(view.snapshot, column, with_size=asked.with_size, with_row_address=with_address)
+def _blob_stream(view: View, column: str, asked: BlobsCommand | Ticket) -> BlobStream:
+    """Return a stream of blobs of a view; errors are those of `BlobStream`."""
+    if not view.is_whole:
+        project(view.schema, ScanOptions(columns=(column,)))  # refuses a column that is hidden
+    return BlobStream(
+        view.snapshot,
+        column,
+        with_size=asked.with_size,
+        with_row_address=asked.with_row_address,
+        guard=view.guard,
+    )
 
 
 def _sent(

@@ -61,14 +61,29 @@ class BlobStream:
     """
 
     def __init__(
-        self, snapshot: Snapshot, column: str, *, with_size: bool = False, with_row_address: bool = False
+        self,
+        snapshot: Snapshot,
+        column: str,
+        *,
+        with_size: bool = False,
+        with_row_address: bool = False,
+        guard: Expression | None = None,
     ) -> None:
-        """Find the column; errors are those of `BlobTaker`, the other arguments those of `blob_runs`."""
+        """Find the column; errors are those of `BlobTaker`.
+
+        Args:
+            snapshot: the version of the table.
+            column: name or dotted path of a blob column.
+            with_size, with_row_address: those of `blob_runs`.
+            guard: condition of the rows that exist for the caller; see `guarded_addresses`.
+        """
         from lance_core.scan.take.blob_parts import part_schema  # late: few streams have blobs
         from lance_core.scan.take.blobs import BlobTaker
 
         session = session_of(snapshot)
         self._budget = session.budget
+        self._guard = guard
+        self._snapshot = snapshot
         self._taker = BlobTaker(snapshot, session.files, column)
         self._added = {"with_size": with_size, "with_row_address": with_row_address}
         self.schema = part_schema(**self._added)
@@ -76,10 +91,24 @@ class BlobStream:
     def batch_runs(
         self, kind: str, keys: Keys, ranges: Sequence[tuple[int, int | None]] | None
     ) -> Generator[BatchRun, None, None]:
-        """Yield the batches; see `blob_runs`. Nothing is read before the first batch is requested."""
+        """Yield the batches; see `blob_runs`. Nothing is read before the first batch is requested.
+
+        `kind` is one of `KEY_COLUMNS`. Errors are those of `blob_runs` and `BlobTaker.addresses`.
+        """
         from lance_core.scan.take.blob_parts import blob_runs
 
-        return blob_runs(self._taker, kind, keys, ranges, self._budget, **self._added)
+        addresses = self._addresses(kind, keys)
+        yield from blob_runs(self._taker, keys, addresses, ranges, self._budget, **self._added)
+
+    def _addresses(self, kind: str, keys: Keys) -> Keys:
+        if self._guard is None:
+            return self._taker.addresses(kind, keys)
+        from lance_core.scan.guarded import guarded_addresses  # late, with all that filters need
+        from lance_core.scan.take.blobs import check_found
+
+        addresses = guarded_addresses(self._snapshot, self._guard, kind, keys)
+        check_found(self._snapshot, kind, keys, addresses)
+        return addresses
 
 
 class TakeReads:

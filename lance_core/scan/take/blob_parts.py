@@ -45,8 +45,8 @@ def part_schema(*, with_size: bool, with_row_address: bool) -> pa.Schema:
 
 def blob_runs(
     taker: BlobTaker,
-    kind: str,
     keys: Keys,
+    addresses: Keys,
     ranges: Ranges | None,
     budget: MemoryBudget,
     *,
@@ -61,8 +61,8 @@ def blob_runs(
 
     Args:
         taker: Finder of the blobs.
-        kind: Kind of the keys, one of `KEY_COLUMNS`.
-        keys: Row of each blob. A row may be repeated.
+        keys: Key of each blob, which becomes the column `key`.
+        addresses: Address of the row of each blob. A row may be repeated.
         ranges: Range of each blob that is read; None for whole blobs.
         budget: Memory of the stream.
         with_size: Add the column `size`: the bytes of the whole blob, null for a null.
@@ -70,13 +70,13 @@ def blob_runs(
         batch_bytes: Most bytes of a batch.
 
     Raises:
-        InvalidInputError: A row does not exist, a range leaves its blob, or there is not one range per key.
+        InvalidInputError: A range leaves its blob, or there is not one range per key.
         LanceError: The errors of `BlobTaker`, or something cannot be read.
     """
     if ranges is not None and len(ranges) != len(keys):
         raise InvalidInputError("ranges of blobs", expected=f"one per key, {len(keys)}", found=len(ranges))
     schema = part_schema(with_size=with_size, with_row_address=with_row_address)
-    found = _located(taker, keys, taker.addresses(kind, keys), ranges)
+    found = _located(taker, keys, addresses, ranges)
     source = _Batches(_BatchRead(parts, schema) for parts in _batches(found, batch_bytes))
     is_remote = taker.is_remote
     most_jobs = (2 if is_remote else 1) + num_workers(is_remote)

@@ -108,8 +108,7 @@ class BlobTaker:
             UnsupportedFeatureError: An address belongs to a deleted row.
         """
         addresses = self._rows.addresses.by(kind)(keys)
-        if len(addresses) != len(keys):
-            _refuse_missing(self._snapshot, kind, keys, len(addresses))
+        check_found(self._snapshot, kind, keys, addresses)
         return addresses
 
     def at(self, addresses: Keys) -> FoundBlobs:
@@ -195,9 +194,16 @@ def read_blob_ranges(
     return [(number, address, data) for number, (address, data) in enumerate(parts.read())]
 
 
-def _refuse_missing(snapshot: Snapshot, kind: str, wanted: Keys, num_found: int) -> None:
-    """Raise the error for rows that are deleted: a result without them would not fit the keys."""
-    expected, found = f"{len(wanted)} rows", f"{num_found} rows"
+def check_found(snapshot: Snapshot, kind: str, keys: Keys, addresses: Keys) -> None:
+    """Check that every key has an address: a result without some rows would not fit the keys.
+
+    Raises:
+        InvalidInputError: A stable row id has no row.
+        UnsupportedFeatureError: An address belongs to a deleted row.
+    """
+    if len(addresses) == len(keys):
+        return
+    expected, found = f"{len(keys)} rows", f"{len(addresses)} rows"
     if kind == ROW_ID and snapshot.manifest.has_stable_row_ids:
         raise InvalidInputError("row ids without a live row", expected=expected, found=found)
     raise UnsupportedFeatureError(
