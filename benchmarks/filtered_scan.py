@@ -16,10 +16,10 @@ from benchmarks.data import Dataset
 from benchmarks.local_scan import OURS, REFERENCE
 from benchmarks.measure import Measurement, interleave
 from benchmarks.touch import touch_table
+from lance_core.scan.arguments import scan_options
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.run.execute import scan_table
-from lance_core.scan.scanner import scan_options
 
 RANGE_ROWS = 1000
 EQUALITY = "small = 77"

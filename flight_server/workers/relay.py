@@ -9,6 +9,7 @@ workers directly.
 
 import errno
 import fcntl
+import hashlib
 import logging
 import os
 import select
@@ -22,6 +23,9 @@ from contextlib import suppress
 from flight_server.logs import is_logged, log_event
 
 Address = tuple[str, int]
+
+_THIS_MACHINE = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+"""Addresses of clients on this machine; the first one stands for all."""
 
 _PIPE_BYTES = 1 << 18
 _MOVES_AT_A_TIME = 16
@@ -186,7 +190,7 @@ class Relay:
                 counts[connection.target] += 1
         for target in sorted(counts, key=lambda each: counts[each]):
             try:
-                worker = socket.create_connection(target, timeout=1.0)
+                worker = _connected(target, _stand_in(client))
             except OSError:
                 continue
             try:
@@ -228,6 +232,25 @@ class Relay:
         for each in connection.sockets:
             self._connections.pop(each.fileno(), None)
         connection.close()
+
+
+def _connected(target: Address, source: str) -> socket.socket:
+    """Return a connection to a worker from an address of this machine, or from any if it cannot be used."""
+    with suppress(OSError):  # to a worker with an IPv6 address, say
+        return socket.create_connection(target, timeout=1.0, source_address=(source, 0))
+    return socket.create_connection(target, timeout=1.0)
+
+
+def _stand_in(client: socket.socket) -> str:
+    """Return the loopback address that stands for the host of a client.
+
+    A worker limits the calls of each host, where it asks nobody who calls. So hosts must not look alike.
+    """
+    host = str(client.getpeername()[0])
+    if host in _THIS_MACHINE:
+        return _THIS_MACHINE[0]
+    first, second, third = hashlib.blake2b(host.encode(), digest_size=3).digest()
+    return f"127.{1 + first % 254}.{second}.{1 + third % 254}"
 
 
 def _shown(connected: socket.socket, end: str) -> str | None:

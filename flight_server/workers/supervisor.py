@@ -188,7 +188,13 @@ class Supervisor:
         pause = _FIRST_PAUSE_SECONDS
         while True:
             began = time.monotonic()
-            process = self._run(number)
+            try:
+                process = self._run(number)
+            except OSError as error:  # no memory or no descriptors for another process
+                facts = {"worker": number + 1, "restart_in_s": _LONGEST_PAUSE_SECONDS, "message": str(error)}
+                log_event(logging.ERROR, "worker_died", facts)
+                time.sleep(_LONGEST_PAUSE_SECONDS)
+                continue
             if process is None:
                 return
             with self._lock:

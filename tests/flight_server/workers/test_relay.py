@@ -135,6 +135,26 @@ def test_a_broken_connection_ends_on_the_other_side(relay: Started) -> None:
     assert client.recv(1) == b""
 
 
+def test_hosts_do_not_look_alike_to_workers(relay: Started) -> None:
+    """T6: limits of one host are not those of all hosts together."""
+    started, connect = relay
+    seen: list[str] = []
+
+    def answer(connection: socket.socket) -> None:
+        seen.append(connection.getpeername()[0])
+        echo(connection)
+
+    started.use([Backend(answer).address])
+    port = connect().getpeername()
+    for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.2"):
+        with socket.create_connection(port, LIMIT_S, source_address=(host, 0)) as client:
+            client.sendall(b"x")
+            assert client.recv(1) == b"x"
+    assert seen[0] == seen[1] == "127.0.0.1"
+    assert len(set(seen[1:4])) == 3
+    assert seen[2] == seen[4]
+
+
 def open_pipes() -> int:
     links = []
     for number in os.listdir("/proc/self/fd"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import socket
@@ -10,12 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pyarrow as pa
 import pytest
 from pyarrow import flight
 
 import flight_client
+import lance_core
 from support.actions import act, stage
 from support.secure_server import Certificate
 from support.served import Root, StartServer
@@ -77,6 +80,26 @@ def test_endpoints_name_the_workers(workers: RunningServer, root: Root) -> None:
         assert each[-1] == "arrow-flight-reuse-connection://?"
     found = read_at_first_locations(info)
     assert repr(found.to_pylist()) == repr(root.trips.to_pylist()), "NaN equals NaN"
+
+
+def test_a_large_fragment_is_read_by_all_workers(workers: RunningServer, folder: Path) -> None:
+    """The ranges are in dataset order, and what the client says about endpoints comes first."""
+    numbers = np.random.default_rng(5).integers(0, 2**62, 1_200_000)
+    lance_core.write_dataset(pa.table({"n": numbers}), str(folder / "large.lance"), max_rows_per_file=1 << 21)
+    with workers.client() as client:
+
+        def plan(**fields: int) -> flight.FlightInfo:
+            command = json.dumps({"scan": {"dataset": "large", **fields}})
+            return client.get_flight_info(flight.FlightDescriptor.for_command(command))
+
+        info = plan()
+        assert info.ordered
+        assert len({first for first, *_ in locations(info)}) == len(info.endpoints) == 2
+        assert np.array_equal(read_at_first_locations(info)["n"].to_numpy(), numbers)
+        assert len(plan(rows_per_endpoint=300_000).endpoints) == 4
+        assert len(plan(rows_per_endpoint=2_000_000).endpoints) == 1
+        assert len(plan(max_endpoints=1).endpoints) == 1
+        assert len(plan(limit=1000).endpoints) == 1
 
 
 def test_limits_of_memory_are_shares(workers: RunningServer) -> None:
