@@ -38,7 +38,12 @@ def open_snapshot(
         described["dataset"], described["version"], described["branch"], described.get("identity")
     )
     schema = _scan_schema(connections, target)
-    return Snapshot(connections, target, schema, stored_schema, described["rows"], options)
+    num_rows = described["rows"]
+    if (
+        num_rows < 0
+    ):  # rows are hidden from the caller, and the server counts the others only when it is asked
+        num_rows = connections.action("count_rows", target.fields(), repeat=True)["count"]
+    return Snapshot(connections, target, schema, stored_schema, num_rows, options)
 
 
 def _scan_schema(connections: Connections, target: Target) -> pa.Schema:

@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
 from types import TracebackType
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
@@ -26,6 +27,7 @@ _FACTS = "facts"
 
 _PLAIN = re.compile(r"[^\s\"=]+")
 _log = logging.getLogger("flight_server")
+_audit = logging.getLogger("lance_flight_audit")
 _of_process: dict[str, object] = {}
 """Facts of every line."""
 
@@ -90,6 +92,37 @@ def configure_logging(level: str, line_format: str = "text", worker: int | None 
         logging.getLogger(package).setLevel(number)
 
 
+def configure_audit(target: str | None) -> None:
+    """Write the audit log to a file, or with `-` to stderr; None: there is none.
+
+    The file may be moved or removed at any time: the next line begins another one. Several processes may
+    write to one file: each line is one write at its end.
+    """
+    for handler in list(_audit.handlers):
+        _audit.removeHandler(handler)
+        handler.close()
+    if target is None:
+        return
+    handler = (
+        logging.StreamHandler(sys.stderr) if target == "-" else WatchedFileHandler(target, encoding="utf-8")
+    )
+    handler.setFormatter(JsonFormatter())
+    _audit.addHandler(handler)
+    _audit.setLevel(logging.INFO)
+    _audit.propagate = False
+
+
+def is_audited() -> bool:
+    """Return whether there is an audit log."""
+    return bool(_audit.handlers)
+
+
+def audit_event(event: str, facts: Mapping[str, object]) -> None:
+    """Write one line to the audit log, if there is one. A fact that is None is left out."""
+    if is_audited():
+        _audit.info(event, extra={_FACTS: _told(facts)})
+
+
 def is_logged(level: int) -> bool:
     """Return whether events of this level reach the log."""
     return _log.isEnabledFor(level)
@@ -100,8 +133,11 @@ def log_event(
 ) -> None:
     """Write one line: the event, then the facts in their order. A fact that is None is left out."""
     if _log.isEnabledFor(level):
-        told = {name: value for name, value in (_of_process | dict(facts)).items() if value is not None}
-        _log.log(level, event, exc_info=stack_of, extra={_FACTS: told})
+        _log.log(level, event, exc_info=stack_of, extra={_FACTS: _told(facts)})
+
+
+def _told(facts: Mapping[str, object]) -> Mapping[str, object]:
+    return {name: value for name, value in (_of_process | dict(facts)).items() if value is not None}
 
 
 def _facts_of(record: logging.LogRecord) -> Mapping[str, object]:

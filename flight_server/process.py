@@ -13,7 +13,7 @@ from types import FrameType
 import lance_core
 from flight_server.http.ports import Ports
 from flight_server.listener import Listener
-from flight_server.logs import configure_logging, log_event, without_secrets
+from flight_server.logs import configure_audit, configure_logging, log_event, without_secrets
 from flight_server.monitoring.process_monitor import ProcessMonitor
 from flight_server.peers.checks import Peers
 from flight_server.security.transport import ways_to_authenticate
@@ -52,6 +52,7 @@ def run_server(
     # UNIMPLEMENTED.
     sys.tracebacklimit = 0
     configure_logging(settings.log_level, settings.log_format, worker)
+    configure_audit(settings.audit_log)
     if worker is None:
         report_unknown_variables()
     service = Service(settings)

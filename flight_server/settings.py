@@ -18,6 +18,7 @@ from flight_server.configuration.sources import (
     unknown_variables,
 )
 from flight_server.configuration.values import (
+    parse_audit_log,
     parse_bytes,
     parse_cache_directory,
     parse_count,
@@ -191,6 +192,8 @@ class Settings:
     log_level: str = _setting("INFO", parse_log_level)
     log_format: str = _setting("text", parse_log_format)
     """Form of the lines of the log: text or json."""
+    audit_log: str | None = _setting(None, parse_audit_log, is_path=True)
+    """File that gets one JSON line for each call that changes something or is refused; `-` is stderr."""
     given_by: tuple[tuple[str, str | None], ...] = field(default=(), repr=False, compare=False)
     """The options that the settings were made from, to read them again."""
 

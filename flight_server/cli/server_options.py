@@ -77,6 +77,7 @@ _OPTIONS: Mapping[str, Any] = {
     "jwt_roles_claim": _text("Claim of JSON Web Tokens with the roles."),
     "jwt_leeway": _text("Seconds by which the clock of an issuer may differ, at most 60."),
     "session_lifetime": _text("Seconds until the token that answers a password expires."),
+    "audit_log": _text("File for one JSON line per call that changes something or is refused; - is stderr."),
     "grant": _text("Rights to datasets as a JSON list; the settings file has them as tables [[grant]]."),
     "signing_key_file": Annotated[
         str | None,

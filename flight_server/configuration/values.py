@@ -95,6 +95,17 @@ def parse_file(text: str) -> str:
     return os.path.abspath(text)  # links stay: a link is how Kubernetes replaces a certificate
 
 
+def parse_audit_log(text: str) -> str:
+    """Return the absolute path of a file that can be written, which is made if it is missing; or `-`."""
+    if os.path.basename(text) == "-":
+        return "-"
+    try:
+        os.close(os.open(text, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise InvalidInputError(f"not a file for the audit log: {text!r} ({error.strerror})") from None
+    return os.path.abspath(text)
+
+
 def parse_switch(text: str) -> bool:
     """Return whether a switch is on."""
     if text.lower() not in ("true", "false", "1", "0"):

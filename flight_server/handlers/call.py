@@ -11,15 +11,18 @@ from pyarrow import flight
 
 from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error, status_code
 from flight_server.handlers.call_headers import CallHeaders
-from flight_server.logs import is_logged, log_event
+from flight_server.logs import audit_event, is_audited, is_logged, log_event
 from flight_server.requests.json_fields import parse_object
 from flight_server.requests.names import DatasetReference, shown
 from flight_server.requests.tickets import Ticket
-from flight_server.security.identity import Identity
+from flight_server.security.identity import ANONYMOUS, Identity
 from flight_server.service import Service
 from lance_core.errors import LanceError
 
 Facts = Mapping[str, object]
+
+_AUDITED = ("change", "refused", "failed")
+"""Events that the audit log has, too."""
 
 _BODY_FIELDS = ("dataset", "target", "branch", "tag", "version", "operation", "dry_run")
 """The fields of an action's body that the log repeats."""
@@ -99,6 +102,10 @@ class Call:
         facts = {name: value for name, value in result.items() if isinstance(value, int | str)}
         self._log(logging.INFO, "change", facts)
 
+    def staged(self) -> None:
+        """Write the line of an upload that waits for its commit to the audit log."""
+        self._audit("stage", self._described())
+
     def leave_out(self) -> None:
         """Write no line to the log unless the request fails. Requests of probes would fill the log."""
         self._is_logged = True
@@ -158,8 +165,17 @@ class Call:
         self._service.meters.call_ended(self._name, self.action, code, name, seconds)
 
     def _log(self, level: int, event: str, facts: Facts, stack_of: BaseException | None = None) -> None:
-        if not is_logged(level):
+        is_for_audit = event in _AUDITED and is_audited()
+        if not is_logged(level) and not is_for_audit:
             return
+        told = self._described(facts)
+        log_event(level, event, told, stack_of)
+        if is_for_audit:
+            self._audit(event, told)
+
+    def _described(self, facts: Facts | None = None) -> Facts:
+        """Return all that is known of the request, with more facts about its end."""
+        facts = facts or {}
         told: dict[str, object] = {"rpc": self._name}
         for each in self._facts:
             told |= each()
@@ -169,8 +185,12 @@ class Call:
         message = {"message": facts["message"]} if "message" in facts else {}
         told |= {name: value for name, value in facts.items() if name != "message"}
         ms = round(1000 * (time.perf_counter() - self._began), 1)
-        ends = {"ms": ms, "peer": peer, "request_id": self._headers.request_id}
-        log_event(level, event, told | ends | message, stack_of)
+        return told | {"ms": ms, "peer": peer, "request_id": self._headers.request_id} | message
+
+    def _audit(self, event: str, told: Facts) -> None:
+        identity = self._identity or ANONYMOUS
+        roles = sorted(identity.roles) or None
+        audit_event(event, {**told, "how": identity.how, "roles": roles})
 
 
 def named(target: DatasetReference | Ticket) -> Facts:

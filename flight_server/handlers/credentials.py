@@ -8,7 +8,7 @@ from typing import Any
 from pyarrow import ArrowException, flight
 
 from flight_server.errors import NotAuthenticatedError, flight_error, report_error, status_code
-from flight_server.logs import log_event
+from flight_server.logs import audit_event, log_event
 from flight_server.security.authentication import AUTHORIZATION, Authenticator, Caller
 from flight_server.security.identity import Identity
 from flight_server.telemetry.meters import Meters
@@ -95,7 +95,9 @@ def _refusal(
     rpc = method.title().replace("_", "")
     facts = {"rpc": rpc, "request_id": request_id, "error": report.name, "error_id": report.error_id}
     meters.call_ended(rpc, "", status_code(error), report.name, 0.0)
-    log_event(logging.INFO, "refused", facts | {"message": report.message})
+    facts |= {"message": report.message}
+    log_event(logging.INFO, "refused", facts)
+    audit_event("refused", facts)
     return flight_error(report, error)
 
 

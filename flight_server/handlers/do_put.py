@@ -37,8 +37,10 @@ def do_put(
         received = upload.received
         call.describe(lambda: {"rows": received.rows, "bytes": received.bytes})
         if command.stage:
-            upload.tell({"staged": [service.staged.stage(command, upload)]})
+            receipt = service.staged.stage(command, upload)
             call.describe(lambda: {"staged": True})
+            call.staged()
+            upload.tell({"staged": [receipt]})
         else:
             written = asdict(service.changes.put(command, upload))
             counts = written.pop("counts")

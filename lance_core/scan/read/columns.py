@@ -241,6 +241,14 @@ class ExpressionColumn:
     def take(self, rows: Rows) -> list[pa.Array]:
         return self._values({name: c.take(rows) for name, c in self._inputs.items()}, len(rows))
 
+    def at(self, rows: Rows, read: Callable[[Column], list[pa.Array]]) -> list[pa.Array]:
+        """Return the values at ascending physical rows, at which `read` returns the values of a column.
+
+        The expression is evaluated for no other row. Other rows may have no value: a filter may be there to
+        leave out divisions by zero, or to hide rows.
+        """
+        return self._values({name: read(column) for name, column in self._inputs.items()}, len(rows))
+
     def _values(self, arrays: Mapping[str, list[pa.Array]], num_rows: int) -> list[pa.Array]:
         if not num_rows:
             return []

@@ -17,7 +17,7 @@ import pyarrow as pa
 from lance_core.deferred import DeferredError
 from lance_core.file.page_ranges import PageRange
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.read.columns import StoredColumn
+from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import read_rows, select_rows
@@ -100,16 +100,20 @@ class MatchingRead(DirectRead):
     num_bytes: int
 
     def run(self) -> list[pa.Array]:
-        column = self.fragment.columns[self.column]
-        if self._is_short:
+        return self._read(self.fragment.columns[self.column])
+
+    def _read(self, column: Column) -> list[pa.Array]:
+        if isinstance(column, ExpressionColumn):
+            return column.at(self.rows, self._read)
+        if self._is_short(column):
             return select_rows(column.read(*self._span), self.rows - self.rows[0])
         return read_rows(column, self.rows, self.dense_share)
 
     def page_ranges(self) -> list[PageRange] | None:
         column = self.fragment.columns[self.column]
-        return (
-            column.page_ranges(*self._span) if self._is_short and isinstance(column, StoredColumn) else None
-        )
+        if isinstance(column, StoredColumn) and self._is_short(column):
+            return column.page_ranges(*self._span)
+        return None
 
     def from_arrays(self, arrays: list[pa.Array]) -> list[pa.Array]:
         column = self.fragment.columns[self.column]
@@ -120,12 +124,10 @@ class MatchingRead(DirectRead):
     def _span(self) -> tuple[int, int]:
         return int(self.rows[0]), int(self.rows[-1]) + 1
 
-    @property
-    def _is_short(self) -> bool:
-        """Whether decoding all rows from the first to the last costs less than picking single rows."""
+    def _is_short(self, column: Column) -> bool:
+        """Return whether decoding all rows from the first to the last costs less than picking single rows."""
         first, end = self._span
-        width = self.fragment.columns[self.column].bytes_per_row
-        return self.dense_share <= 1 and (end - first) * width <= _SHORT_BYTES
+        return self.dense_share <= 1 and (end - first) * column.bytes_per_row <= _SHORT_BYTES
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,14 @@ from signal import SIGHUP
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
 import grpc
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyarrow import flight
 
+import flight_client
 import lance_core
 from flight_server.handlers.actions import ACTIONS
 from flight_server.requests.names import DatasetReference
@@ -27,7 +30,17 @@ from flight_server.rights.grants import RIGHTS
 from flight_server.rights.needed import rights_to
 from flight_server.service import Service
 from flight_server.settings import Settings
-from support.granted import HELD, LIMITED, ROWS, Granted, digest_of, headers_of, write_dataset, write_settings
+from support.granted import (
+    HELD,
+    LIMITED,
+    ROWS,
+    Granted,
+    digest_of,
+    headers_of,
+    token_of,
+    write_dataset,
+    write_settings,
+)
 from support.puts import finish_message, flight_data, ipc_messages
 from support.raw_flight import (
     Outcome,
@@ -330,6 +343,31 @@ def test_claims_of_a_token_are_granted(granted: Granted) -> None:
             token = granted.issuer.token("nobody", department=department)
             outcome = call_on(channel, "GetSchema", request, headers=[("authorization", f"Bearer {token}")])
             assert outcome.code is (OK if department and "north" in department else NOT_FOUND), department
+
+
+def test_a_client_of_a_limited_reader(granted: Granted) -> None:
+    """T3: datasets of the client, DuckDB and Polars have the visible rows only."""
+    lance_core.write_dataset(ROWS, granted.root / "shop" / "for-clients.lance", max_rows_per_file=15)
+    north = ROWS.filter(pc.equal(ROWS["region"], "north"))
+    with flight_client.connect(granted.server.uri, token=token_of("of rows")) as client:
+        dataset = client.dataset("shop/for-clients")
+        assert dataset.count_rows() == len(north)
+        assert dataset.to_table() == north
+        assert dataset.head(3) == north.slice(0, 3)
+        assert dataset.take([0, 4]) == north.take([0, 4])
+        with duckdb.connect() as connection:
+            found = connection.sql("SELECT count(*), max(id) FROM dataset WHERE hidden_salary > 90010")
+            assert found.fetchone() == (7, 36)
+        assert dataset.to_polars().collect().height == len(north)
+        with pytest.raises(flight_client.DatasetNotFoundError, match="that you may write"):
+            client.write("shop/for-clients", ROWS, mode="append")
+    with flight_client.connect(granted.server.uri, token=token_of("of columns")) as client:
+        dataset = client.dataset("shop/for-clients")
+        assert dataset.to_table() == ROWS.select(["id", "region"])
+        with pytest.raises(
+            flight_client.InvalidInputError, match="no column 'hidden_salary'; there are 'id'"
+        ):
+            dataset.to_table(filter="hidden_salary > 0")
 
 
 def test_every_right_is_on_the_page() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.scan.files.cache import FileCache
-from lance_core.scan.plan.bind import bind_filter
+from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.read import row_selection
@@ -382,3 +382,15 @@ def test_pages_whose_dictionaries_do_not_go_together(version: str, is_nested: bo
     assert computed["upper"].to_pylist() == [word and word.upper() for word in rows]
     dataset.delete(f"{name} = 'v150'")
     assert dataset.count_rows() == len(rows) - 3
+
+
+def test_a_computed_column_has_values_of_matching_rows_only(tmp_path: Path) -> None:
+    """A filter may be there to leave out rows that have no value."""
+    table = pa.table({"x": pa.array([0, 5] * 500 + list(range(1000))), "y": [1] * 2000})
+    dataset = lance_core.write_dataset(table, tmp_path / "t.lance")
+    expected = [100 // value for value in table["x"].to_pylist() if value]
+    for strategy in STRATEGIES.values():
+        computed = bind_columns(dataset.snapshot.manifest.schema, {"z": "100 / x"})
+        options = options_for(dataset, "x != 0", computed=computed)
+        batches = run(dataset.snapshot, options, strategy)
+        assert [value for batch in batches for value in batch["z"].to_pylist()] == expected
