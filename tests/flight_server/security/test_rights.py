@@ -357,16 +357,14 @@ def test_a_client_of_a_limited_reader(granted: Granted) -> None:
         assert dataset.take([0, 4]) == north.take([0, 4])
         with duckdb.connect() as connection:
             found = connection.sql("SELECT count(*), max(id) FROM dataset WHERE hidden_salary > 90010")
-            assert found.fetchone() == (7, 36)
+            assert found.fetchall() == [(7, 36)]
         assert dataset.to_polars().collect().height == len(north)
         with pytest.raises(flight_client.DatasetNotFoundError, match="that you may write"):
             client.write("shop/for-clients", ROWS, mode="append")
     with flight_client.connect(granted.server.uri, token=token_of("of columns")) as client:
         dataset = client.dataset("shop/for-clients")
         assert dataset.to_table() == ROWS.select(["id", "region"])
-        with pytest.raises(
-            flight_client.InvalidInputError, match="no column 'hidden_salary'; there are 'id'"
-        ):
+        with pytest.raises(flight_client.InvalidInputError, match="no column 'hidden_salary'; there are"):
             dataset.to_table(filter="hidden_salary > 0")
 
 
