@@ -302,7 +302,7 @@ def test_a_dictionary_inside_another_type_is_refused(tmp_path: Path) -> None:
 
 
 def test_changes_show_visible_rows_only(tmp_path: Path) -> None:
-    """T3: of inserted, updated and deleted rows; tickets hold no address of a hidden row."""
+    """T3: no inserted, updated or deleted row that is hidden is in a list, nor its address in a ticket."""
     table = a_table(3).slice(0, 40)
     dataset = lance_core.write_dataset(table.slice(0, 30), tmp_path / "t.lance", enable_stable_row_ids=True)
     dataset.delete("id IN (3, 4, 5, 6, 7, 8)")
