@@ -100,7 +100,8 @@ class Versions:
     @property
     def tags(self) -> RemoteTags:
         """The tags of the dataset."""
-        return RemoteTags(self._actions, self._name, self._snapshot.target.branch)
+        target = self._snapshot.target
+        return RemoteTags(self._actions, target.name, target.branch, target.version)
 
     @property
     def branches(self) -> RemoteBranches:
@@ -156,11 +157,12 @@ class Versions:
 class RemoteTags:
     """Tags of a dataset on a server: `RemoteDataset.tags`."""
 
-    def __init__(self, actions: Actions, name: str, branch: str | None) -> None:
+    def __init__(self, actions: Actions, name: str, branch: str | None, version: int) -> None:
         """Use `RemoteDataset.tags`. Numbers of versions are those of `branch`."""
         self._actions = actions
         self._name = name
         self._branch = branch
+        self._opened = version
 
     def list(self) -> dict[str, dict[str, Any]]:
         """Return the tags by name, each with `version`, `branch`, `manifest_size`, `created_at`,
@@ -180,7 +182,7 @@ class RemoteTags:
         return int(found["version"])
 
     def create(self, tag: str, reference: Reference | None = None) -> None:
-        """Create a tag of a version; of the latest if no version is given.
+        """Create a tag of a version; of the opened version if none is given.
 
         Raises:
             RefConflictError: the tag exists, with another version.
@@ -190,7 +192,7 @@ class RemoteTags:
         self._actions.create_tag(self._name, tag, **self._version(reference))
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
-        """Let a tag name another version; the latest if no version is given.
+        """Let a tag name another version; the opened version if none is given.
 
         Raises:
             DatasetNotFoundError: there is no such tag or version.
@@ -213,7 +215,7 @@ class RemoteTags:
         if isinstance(reference, tuple):
             branch, number = _branch_and_number(reference)
             return {"branch": branch, "version": number}
-        return {"branch": self._branch, "version": reference}
+        return {"branch": self._branch, "version": self._opened if reference is None else reference}
 
 
 class RemoteBranches:

@@ -1,4 +1,7 @@
-"""The tags and branches of a dataset, with the names and results of the reference library."""
+"""The tags and branches of a dataset, with the names and results of the reference library.
+
+What changes them is imported when it is first used: most processes only read.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,6 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
 
 from lance_core.api.opened import OpenedDataset, Reference
 from lance_core.errors import InvalidInputError
-from lance_core.maintenance.branches import delete_branch
-from lance_core.maintenance.tags import (
-    create_tag,
-    delete_tag,
-    replace_branch_metadata,
-    replace_tag_metadata,
-    update_tag,
-)
 from lance_core.table.refs import list_branches, list_tags, read_tag
 from lance_core.table.snapshot import Snapshot
 
@@ -86,6 +81,8 @@ class Tags:
             RefConflictError: The tag exists.
             DatasetNotFoundError: There is no such version.
         """
+        from lance_core.maintenance.tags import create_tag
+
         create_tag(self._root, tag, self._target(reference))
 
     def update(self, tag: str, reference: Reference | None = None) -> None:
@@ -95,6 +92,8 @@ class Tags:
             RefNotFoundError: There is no such tag.
             DatasetNotFoundError: There is no such version.
         """
+        from lance_core.maintenance.tags import update_tag
+
         update_tag(self._root, tag, self._target(reference))
 
     def delete(self, tag: str) -> None:
@@ -103,6 +102,8 @@ class Tags:
         Raises:
             RefNotFoundError: There is no such tag.
         """
+        from lance_core.maintenance.tags import delete_tag
+
         delete_tag(self._root, tag)
 
     def replace_metadata(self, tag: str, metadata: Mapping[str, str]) -> None:
@@ -111,6 +112,8 @@ class Tags:
         Raises:
             RefNotFoundError: There is no such tag.
         """
+        from lance_core.maintenance.tags import replace_tag_metadata
+
         replace_tag_metadata(self._root, tag, metadata)
 
     def _target(self, reference: Reference | None) -> Snapshot:
@@ -141,6 +144,8 @@ class Branches:
             RefNotFoundError: There is no such branch.
             RefConflictError: Another branch began with a version of it, or a tag names a version of it.
         """
+        from lance_core.maintenance.branches import delete_branch
+
         delete_branch(self._root, branch)
 
     def replace_metadata(self, branch: str, metadata: Mapping[str, str]) -> None:
@@ -149,6 +154,8 @@ class Branches:
         Raises:
             RefNotFoundError: There is no such branch.
         """
+        from lance_core.maintenance.tags import replace_branch_metadata
+
         replace_branch_metadata(self._root, branch, metadata)
 
 

@@ -109,6 +109,7 @@ def test_tags(remote: RemoteDataset, local: lance_core.LanceDataset) -> None:
     assert remote.tags.get_version("first") == 1
     remote.tags.create("second", 2)
     remote.tags.create("latest")
+    remote.checkout_version(3).tags.create("opened")
     remote.tags.create("again", "second")
     remote.tags.create("elsewhere", ("dev", None))
     numbers = {tag: (entry["branch"], entry["version"]) for tag, entry in local.tags.list().items()}
@@ -116,6 +117,7 @@ def test_tags(remote: RemoteDataset, local: lance_core.LanceDataset) -> None:
         "first": (None, 1),
         "second": (None, 2),
         "latest": (None, 4),
+        "opened": (None, 3),
         "again": (None, 2),
         "elsewhere": ("dev", 3),
     }
