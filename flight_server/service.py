@@ -8,6 +8,7 @@ refs        tags and branches                      writing/references.py
 upkeep      compaction and cleanup                 writing/upkeep.py
 """
 
+import os
 import time
 from collections.abc import Mapping
 from copy import copy
@@ -18,6 +19,8 @@ from flight_server.catalog.local import Catalog
 from flight_server.catalog.store import StoreCatalog
 from flight_server.limits.admission import Admission, limit_of
 from flight_server.limits.allocator import Allocator
+from flight_server.limits.rate import SendRate
+from flight_server.limits.turns import Turns
 from flight_server.peers.servers import Servers
 from flight_server.reading.datasets import Datasets
 from flight_server.reading.reads import Reads
@@ -37,10 +40,20 @@ from flight_server.writing.staged_writes import StagedWrites
 from flight_server.writing.targets import Targets
 from flight_server.writing.upkeep import Upkeep
 from lance_core import Session
-from lance_core.api.serving import CacheUse, scheme_of, set_pool_retention, storage_for
+from lance_core.api.serving import (
+    CacheUse,
+    scheme_of,
+    set_pool_retention,
+    set_worker_niceness,
+    storage_for,
+)
 
 _MOST_CALLERS = 1024
 """Callers whose services are kept for their next call. Making one takes longer than a small read."""
+_WORKER_NICENESS = 5
+"""Niceness of the threads that decode: short calls run before them, and scans lose nothing. With more, a
+thread that holds the lock of the interpreter may wait for a processor, and everybody for the thread.
+"""
 
 
 @dataclass(frozen=True)
@@ -73,6 +86,9 @@ class Service:
             limit_of(settings.max_streams, settings.max_caller_streams),
             limit_of(settings.max_puts, settings.max_caller_puts),
         )
+        self.send_rate = SendRate(settings.max_caller_bytes_per_second, self.admission)
+        self.turns = Turns(len(os.sched_getaffinity(0)), self.admission)
+        set_worker_niceness(_WORKER_NICENESS)
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
         self._session = Session(
             memory_limit_bytes=settings.memory_limit // 2,

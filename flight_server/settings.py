@@ -124,6 +124,8 @@ class Settings:
     """
     max_caller_puts: int | None = _setting(None, parse_count, toml_types=(int, str))
     """Uploads of one caller. None: three quarters of `max_puts`."""
+    max_caller_bytes_per_second: int | None = _setting(None, parse_bytes, toml_types=(int, str))
+    """Bytes of rows that all streams of one caller get in a second, before compression. None: no limit."""
     max_put_bytes: int = _setting(1 << 40, parse_bytes)
     """Decoded bytes that one upload may hold."""
     max_put_seconds: float = _setting(24 * 3600.0, parse_seconds)

@@ -1,6 +1,10 @@
 """Thread pools of a process that read, decode and encode. A fork makes its own pools on first use.
 
 One pool has a thread per core. The other pool reads remote files: most of its threads wait for an answer.
+
+Both pools have two lanes, each with its own threads. The first calls of a flow run in the first lane, however
+many calls long scans have submitted ahead in the other. A flow is a sequence of calls that one reader waits
+for, such as the windows of a scan.
 """
 
 from __future__ import annotations
@@ -20,16 +24,60 @@ _REMOTE_WORKERS = 32
 _BEGUN_AHEAD = 16
 """Items of `map_ahead` that are begun before their results are needed."""
 
+_FIRST_BYTES = 16 << 20
+"""Decoded bytes that a flow gets in the first lane."""
+
 _lock = threading.Lock()
-_pools: dict[bool, ThreadPoolExecutor] = {}
+_pools: dict[bool, WorkerPool] = {}
+_niceness = 0
+
+
+class Flow:
+    """Calls that one reader waits for. For one thread."""
+
+    __slots__ = ("num_bytes",)
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
+        """Decoded bytes of the calls so far."""
+
+
+class WorkerPool:
+    """Threads of both lanes, as many in each. Thread-safe."""
+
+    def __init__(self, num_threads: int, name: str) -> None:
+        self._first = ThreadPoolExecutor(num_threads, thread_name_prefix=f"{name}-first")
+        self._other = ThreadPoolExecutor(num_threads, thread_name_prefix=name, initializer=_make_nice)
+
+    def submit(
+        self, call: Callable[..., T], *arguments: object, flow: Flow | None = None, num_bytes: int = 0
+    ) -> Future[T]:
+        """Return the future result of a call that decodes `num_bytes`. Without a flow, the call is not the
+        first of any.
+        """
+        is_first = flow is not None and flow.num_bytes < _FIRST_BYTES
+        if flow is not None:
+            flow.num_bytes += num_bytes
+        return (self._first if is_first else self._other).submit(call, *arguments)
 
 
 def num_workers(is_remote: bool = False) -> int:
-    """Return the number of threads of a pool: one per core of this process, or `_REMOTE_WORKERS`."""
+    """Return the number of threads of a lane: one per core of this process, or `_REMOTE_WORKERS`."""
     return _REMOTE_WORKERS if is_remote else len(os.sched_getaffinity(0))
 
 
-def worker_pool(is_remote: bool = False) -> ThreadPoolExecutor:
+def set_worker_niceness(niceness: int) -> None:
+    """Set the niceness of the threads of long scans and of writes, in pools that are made from now on.
+
+    Args:
+        niceness: 0 to 19, as for `nice`. If it is a little more than 0, a server answers short calls between
+            the windows of scans.
+    """
+    global _niceness
+    _niceness = niceness
+
+
+def worker_pool(is_remote: bool = False) -> WorkerPool:
     """Return the pool for local or for remote files, which the whole process shares.
 
     A function that runs in the pool must not wait for another one in the same pool: all threads could wait.
@@ -38,7 +86,7 @@ def worker_pool(is_remote: bool = False) -> ThreadPoolExecutor:
         pool = _pools.get(is_remote)
         if pool is None:
             name = "lance-remote" if is_remote else "lance-worker"
-            pool = _pools[is_remote] = ThreadPoolExecutor(num_workers(is_remote), thread_name_prefix=name)
+            pool = _pools[is_remote] = WorkerPool(num_workers(is_remote), name)
         return pool
 
 
@@ -55,7 +103,8 @@ def run_all(calls: Sequence[Callable[[], T]], is_remote: bool = False) -> list[T
             results[number] = call()
 
     num_helpers = min(num_workers(is_remote), len(calls)) - 1
-    helpers = [worker_pool(is_remote).submit(work) for _ in range(num_helpers)]
+    flow = Flow()
+    helpers = [worker_pool(is_remote).submit(work, flow=flow) for _ in range(num_helpers)]
     try:
         work()
     finally:
@@ -74,11 +123,11 @@ def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Ite
     if not is_remote:
         yield from map(act, items)
         return
-    pool = worker_pool(is_remote)
+    pool, flow = worker_pool(is_remote), Flow()
     begun: deque[Future[R]] = deque()
     try:
         for item in items:
-            begun.append(pool.submit(act, item))
+            begun.append(pool.submit(act, item, flow=flow))
             if len(begun) > _BEGUN_AHEAD:
                 yield begun.popleft().result()
         while begun:
@@ -86,6 +135,11 @@ def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Ite
     finally:
         for future in begun:
             future.cancel()
+
+
+def _make_nice() -> None:
+    if _niceness:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _niceness)
 
 
 def _forget_pools() -> None:

@@ -87,7 +87,7 @@ def _described(settings: Settings, given: Arguments) -> Iterator[dict[str, Any]]
 def _shown(described: dict[str, Any]) -> str:
     """Return a value as one would write it."""
     value = described["value"]
-    if described["name"] in _SIZES:
+    if described["name"] in _SIZES and value is not None:
         return readable_bytes(value)
     if isinstance(value, bool):
         return "on" if value else "off"

@@ -48,6 +48,7 @@ _OPTIONS: Mapping[str, Any] = {
     "max_puts": _text("Uploads that may run at the same time."),
     "max_caller_streams": _text("Streams of one subject, or of one host if nobody is asked."),
     "max_caller_puts": _text("Uploads of one subject, or of one host if nobody is asked."),
+    "max_caller_bytes_per_second": _text("Bytes of rows per second of one such caller, such as 100MB."),
     "max_put_bytes": _text("Decoded bytes that one upload may hold, such as 100GiB."),
     "max_put_seconds": _text("Seconds that one upload may take."),
     "stage_expiry": _text("Seconds after which staged writes that nobody committed are removed."),

@@ -1,5 +1,7 @@
 """DoExchange: batches of keys in, for each of them one batch of rows out."""
 
+import time
+
 from pyarrow import flight
 
 from flight_server.handlers.call import Call, named
@@ -23,7 +25,8 @@ def do_exchange(
     service = service.needing("read")
     num_rows = 0
     call.describe(lambda: {**named(command.dataset), "rows": num_rows})
-    with service.admission.lookup(call.caller):
+    caller = call.caller
+    with service.admission.lookup(caller):
         incoming = Incoming(reader, service, call.received)
         lookup = service.reads.lookup(command, incoming.schema)
         writer.begin(lookup.schema)
@@ -33,7 +36,10 @@ def do_exchange(
                     "a take over DoExchange receives batches of keys only, found a metadata message"
                 )
             if keys is not None:
+                service.admission.last_call = time.monotonic()
+                service.send_rate.wait(caller)
                 with lookup.rows(keys) as rows:
                     writer.write_batch(rows)
                     call.sent(rows)
                     num_rows += rows.num_rows
+                    service.send_rate.spend(caller, rows.nbytes)

@@ -10,6 +10,8 @@ from pyarrow import flight, ipc
 from flight_server.handlers.call import Call, named
 from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
+from flight_server.limits.rate import SendRate
+from flight_server.limits.turns import StreamTurns
 from flight_server.reading.one_reader import one_reader
 from flight_server.reading.reads import BatchRun, ScanStream
 from flight_server.requests.tickets import Ticket
@@ -40,9 +42,12 @@ def _parts(
     An error before None fails the call.
     """
     admit = service.admission.lookup if stream.is_lookup else service.admission.stream
-    with call, admit(call.caller), closing(stream.runs):
+    caller = call.caller
+    with call, admit(caller), closing(stream.runs):
         yield None
-        runs = _until_stopped(service, call, stream)
+        runs = _within_rate(service.send_rate, caller, _until_stopped(service, call, stream))
+        # In this order a stream that waits for its rate has no turn.
+        runs = _in_turns(service.turns.stream(), runs)
         if call.is_traced:
             runs = _counted(call, runs)
         if stream.has_dictionaries:
@@ -62,6 +67,29 @@ def _until_stopped(service: Service, call: Call, stream: ScanStream) -> Iterator
         call.sent(run.rows)
         yield run
         del run  # its memory must be free when the next one is asked for
+
+
+def _within_rate(rate: SendRate, caller: str, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
+    """Yield the same parts, none before its caller may get more bytes."""
+    while True:
+        rate.wait(caller)
+        if (run := next(runs, None)) is None:
+            return
+        rate.spend(caller, run.rows.nbytes)
+        yield run
+        del run  # its memory must be free when the next one is asked for
+
+
+def _in_turns(turns: StreamTurns, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
+    """Yield the same parts, each when it is this stream's turn to send."""
+    try:
+        while (run := next(runs, None)) is not None:
+            turns.begin(run.rows.nbytes)
+            yield run
+            del run  # its memory must be free when the next one is asked for
+            turns.end()
+    finally:
+        turns.end()
 
 
 def _counted(call: Call, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:

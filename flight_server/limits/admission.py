@@ -110,6 +110,8 @@ class Admission:
         self._puts = _Slots("uploads", puts)
         self._changes = _Slots("changes", puts)
         self._running = 0
+        self.last_call = 0.0
+        """Time of `time.monotonic` at which the latest call, or the latest batch of keys, came in."""
         self._closed = False
         self._ending = threading.Event()
 
@@ -142,6 +144,7 @@ class Admission:
                 raise DrainingError("the server is shutting down; try another one or again later")
             slots.enter(caller)
             self._running += 1
+            self.last_call = time.monotonic()
 
     def _leave(self, slots: _Slots, caller: str) -> None:
         with self._changed:
@@ -162,6 +165,10 @@ class Admission:
 
     def end_streams(self) -> None:
         self._ending.set()
+
+    def wait_for_end(self, seconds: float) -> None:
+        """Wait until `end_streams`, at most `seconds`."""
+        self._ending.wait(seconds)
 
     def wait_idle(self, seconds: float) -> bool:
         """Wait until nothing runs, at most `seconds`. Return whether nothing runs."""

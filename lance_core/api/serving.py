@@ -58,7 +58,7 @@ from lance_core.maintenance.clone import clone_table
 from lance_core.maintenance.describe_file import DataFileDescription, describe_data_file
 from lance_core.maintenance.drop import drop_table, remove_leftovers, withdraw_table
 from lance_core.maintenance.tags import create_tag, delete_tag, update_tag
-from lance_core.pool import map_ahead
+from lance_core.pool import map_ahead, set_worker_niceness
 from lance_core.scan.changes import Changes as RowDifferences
 from lance_core.scan.changes import RowSet, compare_versions
 from lance_core.scan.explain import Explanation, PrunedPlan
@@ -217,6 +217,7 @@ __all__ = [
     "restore_version",
     "scheme_of",
     "set_pool_retention",
+    "set_worker_niceness",
     "stage_columns",
     "stage_compaction",
     "stage_rows",

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from types import TracebackType
+from typing import Protocol
+from weakref import WeakSet
 
 from lance_core.forks import begin_anew_after_fork
+
+_TAKE_BACK_SECONDS = 0.1
+"""Shortest time between two calls of borrowers."""
+
+
+class Borrower(Protocol):
+    """Holder of reservations that can give some of them back."""
+
+    def give_back(self) -> None:
+        """Release what is not needed now."""
 
 
 class MemoryBudget:
@@ -14,7 +27,8 @@ class MemoryBudget:
 
     No stream ever waits for a budget, so no stream can deadlock on it. A stream that holds nothing reserves
     the bytes of one window even beyond the limit, and reads ahead only while there is room. So streams hold
-    at most `limit_bytes` plus one window each.
+    at most `limit_bytes` plus one window each. A stream whose reader does not read gives back what it has
+    decoded ahead when others need the room.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -28,6 +42,24 @@ class MemoryBudget:
         self._lock = threading.Lock()
         self._used = 0
         self._peak = 0
+        self._borrowers: WeakSet[Borrower] = WeakSet()
+        self._taken_back = 0.0
+
+    def lend(self, borrower: Borrower) -> None:
+        """Remember who can give bytes back, for as long as it lives."""
+        with self._lock:
+            self._borrowers.add(borrower)
+
+    def take_back(self) -> None:
+        """Ask all borrowers to give back what they do not need now, at most every `_TAKE_BACK_SECONDS`."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._taken_back < _TAKE_BACK_SECONDS:
+                return
+            self._taken_back = now
+            borrowers = list(self._borrowers)
+        for borrower in borrowers:
+            borrower.give_back()
 
     @property
     def used_bytes(self) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -16,7 +18,7 @@ from lance_core.deferred import Lookahead, Results
 from lance_core.errors import LanceError
 from lance_core.file.page_ranges import PageRange, decode_page_ranges
 from lance_core.forks import check_process
-from lance_core.pool import worker_pool
+from lance_core.pool import Flow, worker_pool
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.run.budget import MemoryBudget, Reservation
@@ -27,6 +29,8 @@ _GROUP_BYTES = 8 << 20
 # much as the job before, up to the most.
 _FIRST_BYTES = 1 << 20
 _MOST_BYTES = 16 << 20
+# Time after which a reader counts as stalled. Others may then use the memory of what is decoded ahead of it.
+_STALLED_SECONDS = 0.5
 # Decoded bytes that a stream asks for, however little room the budget has.
 _LEAST_BYTES = 2 << 20
 
@@ -109,11 +113,16 @@ class Job(Generic[W]):
         self.work = work
         self.reservation = reservation
         self._futures: list[Future[Results[Any]]] = []
+        self.is_given_back = False
+        """Whether the reads have to begin again, since their results were given back."""
 
-    def begin(self, is_remote: bool) -> None:
-        """Hand the reads to worker threads."""
+    def begin(self, is_remote: bool, flow: Flow) -> None:
+        """Hand the reads to worker threads, as a part of a flow."""
         pool = worker_pool(is_remote)
-        self._futures = [pool.submit(run_reads, group) for group in _grouped(self.work.reads)]
+        self._futures = [
+            pool.submit(run_reads, group, flow=flow, num_bytes=sum(read.num_bytes for read in group))
+            for group in _grouped(self.work.reads)
+        ]
 
     def run(self) -> None:
         """Do the reads on the calling thread."""
@@ -130,6 +139,14 @@ class Job(Generic[W]):
         """Yield the result of each read, up to the first that fails. Raises the error of that read."""
         for future in self._futures:
             yield from future.result()
+
+    def give_back(self) -> None:
+        """Drop the results and their reservation. A read that runs now ends, and its result is dropped."""
+        for future in self._futures:
+            future.cancel()
+        self._futures = []
+        self.reservation.release()
+        self.is_given_back = True
 
     def stop(self) -> None:
         """Cancel the reads that have not begun, wait for the others (at most one group per worker thread),
@@ -153,8 +170,9 @@ def run_ahead(
     """Yield jobs for the work of `source`, in order, of which up to `most_jobs` are begun.
 
     A job is stopped when the next job is asked for; that releases its reservation. Closing the generator
-    stops all jobs. The calling thread does the first `num_alone` jobs itself, without worker threads, and
-    begins no other job before the last of them is done.
+    stops all jobs. If the budget is short while the reader of a stream does not read, the jobs after the one
+    that it has are given back, and begin again when the reader goes on. The calling thread does the first
+    `num_alone` jobs itself, without worker threads, and begins no other job before the last of them is done.
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
@@ -162,11 +180,15 @@ def run_ahead(
     """
     process = os.getpid()
     begun: deque[Job[W]] = deque()
+    ahead = _Ahead(begun)
+    budget.lend(ahead)
+    flow = Flow()
     upcoming = _Upcoming(source, budget, num_alone)
     # Estimates come from metadata. The real size of compressed data is known from the job before.
     growth = 1.0
     try:
         while True:
+            _begin_again(begun, budget, is_remote, flow)
             room = 1 if num_alone > 1 else most_jobs
             while len(begun) < room and (work := upcoming.peek(wait=not begun)) is not None:
                 reservation = budget.reserve(int(_estimate(work) * growth), required=not begun)
@@ -177,17 +199,67 @@ def run_ahead(
                 if num_alone > 0:
                     begun[-1].run()
                 else:
-                    begun[-1].begin(is_remote)
+                    begun[-1].begin(is_remote, flow)
                 num_alone -= 1
             if not begun:
                 return
-            yield begun[0]
+            ahead.pause()
+            try:
+                yield begun[0]
+            finally:
+                if process == os.getpid():
+                    ahead.go_on()
             check_process(process)
             growth = max(1.0, begun[0].reservation.num_bytes / _estimate(begun[0].work))
             begun.popleft().stop()
     finally:
         for job in begun if process == os.getpid() else ():  # the worker threads are in the other process
             job.stop()
+
+
+def _begin_again(begun: Sequence[Job[W]], budget: MemoryBudget, is_remote: bool, flow: Flow) -> None:
+    """Begin jobs again that were given back: the first in any case, the others while the budget has room."""
+    for job in begun:
+        if job.is_given_back:
+            reservation = budget.reserve(_estimate(job.work), required=job is begun[0])
+            if reservation is None:
+                return
+            job.reservation, job.is_given_back = reservation, False
+            job.begin(is_remote, flow)
+
+
+class _Ahead(Generic[W]):
+    """The jobs ahead of one reader, which other readers may take the memory of while this one does not read.
+
+    Methods may be called by the garbage collector in a thread that is inside another one, hence the kind of
+    the lock.
+    """
+
+    def __init__(self, begun: deque[Job[W]]) -> None:
+        self._begun = begun
+        self._lock = threading.RLock()
+        self._paused: float | None = None
+
+    def pause(self) -> None:
+        """Note that the reader has got a job."""
+        with self._lock:
+            self._paused = time.monotonic()
+
+    def go_on(self) -> None:
+        """Note that the reader asks for the next job."""
+        with self._lock:
+            self._paused = None
+
+    def give_back(self) -> None:
+        """Give back the jobs ahead if the reader has not read for `_STALLED_SECONDS`."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._paused is not None and time.monotonic() - self._paused > _STALLED_SECONDS:
+                for job in list(self._begun)[1:]:
+                    job.give_back()
+        finally:
+            self._lock.release()
 
 
 class _Upcoming(Generic[W]):
@@ -218,6 +290,8 @@ class _Upcoming(Generic[W]):
             self._wish_bytes = min(2 * self._wish_bytes, _MOST_BYTES)
 
     def _ask(self) -> W | None:
+        if self._budget.share_bytes < self._wish_bytes:
+            self._budget.take_back()
         share = max(_LEAST_BYTES, self._budget.share_bytes)
         return self._source.take(min(share, self._wish_bytes))
 

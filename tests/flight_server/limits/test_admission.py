@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -111,3 +113,30 @@ def test_the_share_of_a_caller() -> None:
     assert limit_of(256, None) == (256, 192)
     assert [limit_of(total, None).of_caller for total in (1, 2, 3, 4)] == [1, 2, 3, 3]
     assert limit_of(8, 99) == (8, 8)
+
+
+def test_the_bytes_of_a_caller(tmp_path: Path, serve: StartServer) -> None:
+    """T6: 32 MB at 12 MB per second, of which a second's bytes come at once, in two streams together; another
+    subject does not wait.
+    """
+    import lance_core
+
+    lance_core.write_dataset(LARGE.slice(0, 2_000_000), tmp_path / "root" / "large.lance")
+    write_accounts(tmp_path / "accounts.toml")
+    options = ("--accounts-file", str(tmp_path / "accounts.toml"))
+    server = serve(tmp_path / "root", *options, "--max-caller-bytes-per-second", "12MB")
+    scan = flight.Ticket(b'{"scan": {"dataset": "large"}}')
+    few = flight.Ticket(b'{"scan": {"dataset": "large", "limit": 10}}')
+    with server.client() as client, ThreadPoolExecutor(2) as pool:
+        began = time.monotonic()
+        reads = [
+            pool.submit(lambda: client.do_get(scan, bearer(TOKEN)).read_all().num_rows) for _ in range(2)
+        ]
+        turns = 0
+        while not all(read.done() for read in reads):
+            assert client.do_get(few, bearer(OTHER_TOKEN)).read_all().num_rows == 10
+            turns += 1
+        assert [read.result() for read in reads] == [2_000_000] * 2
+        # The last window of each stream, of at most 8 MB, is paid for after it is sent.
+        assert time.monotonic() - began > (32 - 12 - 2 * 8) / 12
+        assert turns > 3

@@ -17,6 +17,8 @@ from lance_core.pool import num_workers, worker_pool
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
+from lance_core.scan.run import budget as budgets
+from lance_core.scan.run import readahead
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from support.comparison import assert_tables_equal
@@ -293,6 +295,38 @@ def test_the_first_batches_wait_for_no_other_work(wide):
     assert num_rows + sum(batch.num_rows for batch in batches) == dataset.count_rows()
 
 
+def test_a_lookup_by_a_filter_does_not_wait_for_scans(wide):
+    """T32: the first windows of a filtered stream, and of a count, are decoded in a lane of their own."""
+    dataset = lance_core.dataset(wide.uri)
+    release = threading.Event()
+    busy = [worker_pool().submit(release.wait, 60) for _ in range(2 * num_workers())]
+    try:
+        rows = sum(batch.num_rows for batch in dataset.to_batches(filter="id % 7 = 0"))
+        assert rows == dataset.count_rows("id % 7 = 0") == -(-wide.count_rows() // 7)
+        assert not any(task.done() for task in busy)
+    finally:
+        release.set()
+        for task in busy:
+            task.result()
+
+
+def test_memory_ahead_of_stalled_readers_is_given_back(wide, monkeypatch):
+    """T29, T33: a reader gets the memory of what was decoded ahead of others that do not read."""
+    monkeypatch.setattr(readahead, "_STALLED_SECONDS", 0.0)
+    monkeypatch.setattr(budgets, "_TAKE_BACK_SECONDS", 0.0)
+    dataset = lance_core.dataset(wide.uri)
+    budget = MemoryBudget(24 << 20)
+    stalled = [stream(dataset, budget) for _ in range(3)]
+    counts = [sum(next(batches).num_rows for _ in range(4)) for batches in stalled]
+    held = budget.used_bytes
+    expected = wide.count_rows()
+    assert sum(batch.num_rows for batch in stream(dataset, budget)) == expected
+    assert budget.used_bytes < held
+    for batches, count in zip(stalled, counts, strict=True):
+        assert count + sum(batch.num_rows for batch in batches) == expected
+    assert budget.used_bytes == 0
+
+
 def wait_until(condition):
     deadline = time.monotonic() + 60
     while not condition():
@@ -327,7 +361,8 @@ def test_closing_a_stream_early_releases_everything(wide, num_batches):
     batches.close()
     assert budget.used_bytes == 0
     # Cancelled tasks stay in the queue until a thread throws them away, in no time.
-    wait_until(worker_pool()._work_queue.empty)
+    pool = worker_pool()
+    wait_until(lambda: pool._first._work_queue.empty() and pool._other._work_queue.empty())
     del batches
     gc.collect()
     wait_until(lambda: len(open_below(wide.uri)) <= open_files)

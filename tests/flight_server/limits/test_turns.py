@@ -1,0 +1,132 @@
+"""Turns of streams that send at the same time, and the rate of bytes of a caller."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from flight_server.errors import DrainingError
+from flight_server.limits.admission import Admission, Limit
+from flight_server.limits.rate import SendRate
+from flight_server.limits.turns import StreamTurns, Turns
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def admission() -> Admission:
+    return Admission(Limit(9, 9), Limit(9, 9))
+
+
+def sending(turns: Turns, num_bytes: int, sent: list[int], until: threading.Event) -> threading.Thread:
+    """Send windows of a size until told to stop, and add up the bytes in `sent`."""
+    sent.append(0)
+    number = len(sent) - 1
+
+    def send() -> None:
+        stream = turns.stream()
+        while not until.is_set():
+            stream.begin(num_bytes)
+            time.sleep(num_bytes / MIB / 1000)
+            sent[number] += num_bytes
+            stream.end()
+        stream.end()
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+def test_streams_send_the_same_bytes_whatever_their_windows_are(admission: Admission) -> None:
+    """T32: the stream that has sent the least is the next, also if it began later."""
+    turns, sent, until = Turns(2, admission), list[int](), threading.Event()
+    threads = [sending(turns, size * MIB, sent, until) for size in (4, 8, 8, 16)]
+    while sum(sent) < 400 * MIB:
+        time.sleep(0.01)
+    before = list(sent)
+    late = sending(turns, 4 * MIB, sent, until)
+    while sum(sent) < 1000 * MIB:
+        time.sleep(0.01)
+    until.set()
+    for thread in [*threads, late]:
+        thread.join(30)
+    assert max(before) < 2 * min(before), before
+    gains = [after - then for after, then in zip(sent, [*before, 0], strict=True)]
+    assert max(gains) < 2 * min(gains), gains
+    assert turns.waiting == 0
+
+
+def test_fewer_streams_send_while_short_calls_come_in(admission: Admission) -> None:
+    """T32: half of the processors are left to short calls, and one stream may always send."""
+    turns = Turns(4, admission)
+    assert turns.most == 4
+    with admission.call():
+        assert turns.most == 2
+        assert Turns(1, admission).most == 1
+
+
+def first_bytes_sent(turns: Turns) -> StreamTurns:
+    stream = turns.stream()
+    stream.begin(4 * MIB)
+    stream.end()
+    return stream
+
+
+def test_a_stalled_client_keeps_no_turn(admission: Admission) -> None:
+    """T29: a client that does not read delays others no longer than a fast client would."""
+    turns = Turns(1, admission)
+    stalled, other = first_bytes_sent(turns), first_bytes_sent(turns)
+    stalled.begin(4 * MIB)
+    began = time.monotonic()
+    for _ in range(3):
+        other.begin(16 * MIB)
+        other.end()
+    seconds = time.monotonic() - began
+    assert 0.05 < seconds < 5, "one wait of about 0.08 s"
+    stalled.end()
+    assert stalled.is_slow
+    # It is told to be slow: it waits for its turn, but does not keep it while it sends.
+    stalled.begin(4 * MIB)
+    began = time.monotonic()
+    other.begin(4 * MIB)
+    assert turns.waiting == 0
+    other.end()
+    stalled.end()
+    assert not stalled.is_slow
+
+
+def test_the_first_bytes_need_no_turn(admission: Admission) -> None:
+    """T32: a lookup does not wait for the scans that send."""
+    turns = Turns(1, admission)
+    scan = first_bytes_sent(turns)
+    scan.begin(1 << 40)  # nobody can take it away for hours
+    lookup = turns.stream()
+    lookup.begin(MIB)
+    lookup.end()
+    scan.end()
+
+
+def test_a_caller_gets_its_rate(admission: Admission) -> None:
+    """T6: a burst of one second, then as many bytes as it may have, over all its streams together."""
+    rate = SendRate(100, admission)
+    began = time.monotonic()
+    for _ in range(4):
+        rate.wait("ana")
+        rate.spend("ana", 50)
+    rate.wait("ben")
+    assert time.monotonic() - began < 50  # ben waits for nobody
+    rate.wait("ana")
+    assert time.monotonic() - began > 0.95
+    admission.end_streams()
+    rate.spend("ana", 100_000)
+    with pytest.raises(DrainingError):
+        rate.wait("ana")
+
+
+def test_no_rate_is_no_limit(admission: Admission) -> None:
+    rate = SendRate(None, admission)
+    for _ in range(3):
+        rate.wait("ana")
+        rate.spend("ana", 1 << 60)
