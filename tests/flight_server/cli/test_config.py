@@ -105,3 +105,30 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 )
 def test_what_serve_would_refuse_is_wrong_usage(arguments: list[str]) -> None:
     assert run_verb("config", *arguments, code=2).stdout == ""
+
+
+def test_grants_and_those_of_a_subject(tmp_path: Path) -> None:
+    path = tmp_path / "server.toml"
+    path.write_text(
+        '[[grant]]\nsubject = "ana"\ndatasets = ["sales/*", "trips"]\nrights = ["read", "list"]\n'
+        "filter = \"region = 'north'\"\n"
+        '[[grant]]\nrole = "analyst"\ndatasets = ["*"]\nrights = ["list"]\n'
+    )
+    (tmp_path / "accounts.toml").write_text("")
+    options = ("--settings", path, "--accounts-file", tmp_path / "accounts.toml")
+    ana = {"subject": "ana", "datasets": ["sales/*", "trips"], "rights": ["list", "read"]}
+    grants = [
+        ana | {"filter": "region = 'north'"},
+        {"role": "analyst", "datasets": ["*"], "rights": ["list"]},
+    ]
+    assert settings(*options)["grant"] == {"value": grants, "from": f"grant in {path}"}
+    for subject, roles, expected in (("ana", [], grants[:1]), ("ana", ["analyst"], grants), ("ben", [], [])):
+        given = [word for role in roles for word in ("--role", role)]
+        done = run_verb("config", *options, "--explain-subject", subject, *given, "--json")
+        told = {"subject": subject, "roles": roles, "every_right": False, "grants": expected}
+        assert json.loads(done.stdout) == told
+    table = run_verb("config", *options, "--explain-subject", "ana").stdout
+    assert "sales/*, trips" in table
+    assert "list, read" in table
+    assert json.loads(run_verb("config", "--explain-subject", "ana", "--json").stdout)["every_right"]
+    assert "nothing tells who calls" in run_verb("config", "--settings", path, code=2).stderr

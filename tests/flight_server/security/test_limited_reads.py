@@ -373,3 +373,47 @@ def test_a_grant_that_does_not_fit_gives_no_right(tmp_path: Path) -> None:
     with pytest.raises(DatasetNotFoundError, match="no dataset that you may read is named 't'"):
         scanned(ana, "t", {})
     assert Limit(filter="tenant = 1") in ana._access.to("t").limits  # type: ignore[union-attr]
+
+
+def test_caches_of_one_reader_do_not_answer_another(tmp_path: Path) -> None:
+    """T14: callers with different rights take turns on one version, with the same columns and keys."""
+    lance_core.write_dataset(a_table(5), tmp_path / "t.lance")
+    few = Grant(("t",), READ, "few", columns=frozenset(("id", "region")))
+    north = Grant(("t",), READ, "north", filter="region = 'north'")
+    service = service_of(tmp_path, few, north)
+    seen: dict[str, list[Any]] = {}
+    for _ in range(2):
+        for subject in ("root", "few", "north"):
+            who = reader(service, subject)
+            results = [
+                scanned(who, "t", {})[0],
+                scanned(who, "t", {"filter": "id < 50"})[0],
+                taken(who, "t", {"offsets": [0, 7]}),
+                taken(who, "t", {"row_ids": list(range(20))}),
+                counted(who, "t", None),
+                who.reads.schema(parse_command(b'{"scan": {"dataset": "t"}}')),
+            ]
+            assert seen.setdefault(subject, results) == results
+    assert seen["few"][0].column_names == seen["few"][2].column_names == ["id", "region"]
+    assert set(seen["north"][3]["region"].to_pylist()) == {"north"}
+    assert seen["root"][4] == ROWS > seen["north"][4] == seen["north"][0].num_rows
+
+
+def test_tickets_are_worth_no_more_than_the_rights_of_now(tmp_path: Path) -> None:
+    """T12: a server with other grants neither streams nor renews a ticket. Its owner may cancel it."""
+    lance_core.write_dataset(a_table(6), tmp_path / "t.lance")
+    whole, north = Grant(("t",), READ, "ana"), Grant(("t",), READ, "ana", filter="region = 'north'")
+    scan = parse_command(b'{"scan": {"dataset": "t"}}')
+    for made_with, met_with, error in (
+        ((whole,), (), DatasetNotFoundError),
+        ((whole,), (north,), InvalidInputError),
+        ((north,), (whole,), InvalidInputError),
+        ((north,), (), DatasetNotFoundError),
+    ):
+        (ticket,) = reader(service_of(tmp_path, *made_with)).reads.plan(scan).tickets
+        reads = reader(service_of(tmp_path, *met_with)).reads
+        with pytest.raises(error):
+            reads.stream(reads.redeem(ticket))
+        with pytest.raises(error):
+            reads.renew(ticket)
+        assert reads.cancel([ticket])
