@@ -159,18 +159,26 @@ class Relay:
         self._targets = tuple(targets)
 
     def _run(self) -> None:
-        while True:
-            timeout = 0.0 if self._busy else _SECONDS_BETWEEN_TRIES if self._waiting else -1.0
-            for number, _ in self._epoll.poll(timeout):
-                if number in self._listeners:
-                    self._accept(self._listeners[number])
-                elif number in self._connections:
-                    self._busy[self._connections[number]] = None
-            busy, self._busy = self._busy, {}
-            for connection in busy:
-                self._move(connection)
-            for _ in range(len(self._waiting)):
-                self._hand_on(*self._waiting.popleft())
+        try:
+            while True:
+                self._turn()
+        except Exception as error:  # a defect: without the relay the port is dead, and nobody would notice
+            log_event(logging.ERROR, "relay_failed", {"error": type(error).__name__}, error)
+            os._exit(1)
+
+    def _turn(self) -> None:
+        """Wait for something to do, and do it."""
+        timeout = 0.0 if self._busy else _SECONDS_BETWEEN_TRIES if self._waiting else -1.0
+        for number, _ in self._epoll.poll(timeout):
+            if number in self._listeners:
+                self._accept(self._listeners[number])
+            elif number in self._connections:
+                self._busy[self._connections[number]] = None
+        busy, self._busy = self._busy, {}
+        for connection in busy:
+            self._move(connection)
+        for _ in range(len(self._waiting)):
+            self._hand_on(*self._waiting.popleft())
 
     def _accept(self, listener: socket.socket) -> None:
         try:

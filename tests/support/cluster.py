@@ -28,6 +28,7 @@ class Cluster:
     root: Path
     logs: Path
     size: int
+    scheme: str = "grpc"
     ports: list[int] = field(default_factory=list)
     servers: dict[int, RunningServer] = field(default_factory=dict)
 
@@ -39,7 +40,7 @@ class Cluster:
 
     @property
     def uris(self) -> list[str]:
-        return [f"grpc://127.0.0.1:{port}" for port in self.ports]
+        return [f"{self.scheme}://127.0.0.1:{port}" for port in self.ports]
 
     def start(self, number: int, *options: str) -> RunningServer:
         """Start one server, or start it again; it is told of all servers."""

@@ -16,9 +16,12 @@ from pyarrow import flight
 
 import flight_client
 import lance_core
+from flight_server.security.server_tokens import server_token
 from support.actions import act
 from support.cluster import Cluster, wait_for
+from support.secure_server import Authority
 from support.served import StartServer
+from support.tokens import TOKEN, write_accounts
 
 NUM_FRAGMENTS = 40
 ROWS = 200
@@ -132,6 +135,50 @@ def test_a_server_with_another_key_is_not_named(folder: Path, serve: StartServer
     wait_for(lambda: "peer_left" in server.log, "the answer of the peer")
     assert "another signing key" in server.log
     assert set(first_locations(server.uri)) == {server.uri}
+
+
+def test_servers_prove_themselves_to_each_other(folder: Path, tmp_path: Path) -> None:
+    """T1: with TLS, certificates of clients and accounts, the checks of peers need no account.
+
+    The token of a server opens nothing but the checks, where there are grants.
+    """
+    authority = Authority.make()
+    authority.certificate_of("127.0.0.1").write(tmp_path)
+    (tmp_path / "ca.pem").write_bytes(authority.certificate)
+    write_accounts(tmp_path / "accounts.toml")
+    (tmp_path / "settings.toml").write_text(
+        '[[grant]]\nsubject = "ana"\ndatasets = ["*"]\nrights = ["read"]\n'
+    )
+    certificate, key, ca = (tmp_path / name for name in ("cert.pem", "key.pem", "ca.pem"))
+    cluster = Cluster(folder, tmp_path, 2, "grpc+tls")
+    try:
+        for number in range(2):
+            cluster.start(
+                number,
+                *("--settings", str(tmp_path / "settings.toml")),
+                *("--tls-cert", str(certificate), "--tls-key", str(key), "--tls-client-ca", str(ca)),
+                *("--peer-ca", str(ca), "--accounts-file", str(tmp_path / "accounts.toml")),
+            )
+        (server_key,) = folder.glob(".lance-flight-key")
+        with flight.connect(
+            cluster.uris[0],
+            tls_root_certs=authority.certificate,
+            cert_chain=certificate.read_bytes(),
+            private_key=key.read_bytes(),
+        ) as client:
+
+            def named(token: str) -> set[str]:
+                options = flight.FlightCallOptions(headers=[(b"authorization", f"Bearer {token}".encode())])
+                info = client.get_flight_info(flight.FlightDescriptor.for_path("numbers"), options)
+                return {endpoint.locations[0].uri.decode() for endpoint in info.endpoints}
+
+            wait_for(lambda: named(TOKEN) == set(cluster.uris), "the servers name each other")
+            with pytest.raises(pa.ArrowKeyError):
+                named(server_token(server_key.read_bytes().strip()))
+            with pytest.raises(flight.FlightUnauthenticatedError):
+                named(server_token(b"another key of 32 digits in hexa"))
+    finally:
+        cluster.stop()
 
 
 @pytest.mark.long
