@@ -296,6 +296,8 @@ def from_flight(error: Exception, trailer: str | None = None, *, server: str | N
     kind = _by_status(error)
     if isinstance(error, flight.FlightUnavailableError | flight.FlightTimedOutError):
         return kind(_no_answer(text, server), retryable=True)
+    if isinstance(error, flight.FlightCancelledError):  # a server that ends; readers know what they cancelled
+        return kind(text, retryable=True)
     return kind(text)
 
 
