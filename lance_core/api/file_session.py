@@ -9,7 +9,8 @@ from typing import Self
 
 import pyarrow as pa
 
-from lance_core.api.file_streams import LanceFileReader, LanceFileWriter, refuse_namespaces
+from lance_core.api.file_streams import LanceFileReader, LanceFileWriter
+from lance_core.api.namespaces import refuse_namespaces
 from lance_core.errors import (
     FileMissingError,
     InvalidInputError,

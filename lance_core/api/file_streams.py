@@ -10,6 +10,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from lance_core.api.file_metadata import LanceFileMetadata, LanceFileStatistics, describe, sizes
+from lance_core.api.namespaces import refuse_namespaces
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.scan.single_file import SingleFile
@@ -271,17 +272,6 @@ def located(
     if not name:
         raise InvalidInputError("path of a file", found=repr(path))
     return storage_for(directory or slash or ".", storage_options), name
-
-
-def refuse_namespaces(client: object, table_id: object) -> None:
-    """Refuse the arguments that only namespaces need.
-
-    Raises:
-        UnsupportedFeatureError: One of the arguments is given.
-    """
-    for name, value in (("namespace_client", client), ("table_id", table_id)):
-        if value is not None:
-            raise UnsupportedFeatureError(f"argument {name!r}")
 
 
 def _batches(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:

@@ -48,7 +48,10 @@ class FragmentChanges:
         mode: Mode = "append",
         *,
         data_storage_version: str | None = None,
+        use_legacy_format: bool | None = None,
         storage_options: Mapping[str, str] | None = None,
+        namespace_client: object = None,
+        table_id: object = None,
         sync: bool = True,
     ) -> FragmentMetadata:
         """Write all rows as one fragment, without a commit. `write_fragments` can make several fragments.
@@ -56,7 +59,8 @@ class FragmentChanges:
         Args:
             dataset_uri, data, schema, max_rows_per_group, progress: As for `write_fragments`.
             fragment_id: Id in the result. A commit of `LanceOperation.Append` replaces it.
-            mode, data_storage_version, storage_options, sync: As for `write_fragments`.
+            mode, data_storage_version, use_legacy_format, storage_options, sync: As for `write_fragments`.
+            namespace_client, table_id: Not supported.
 
         Raises:
             InvalidInputError: There are no rows or no columns.
@@ -64,6 +68,7 @@ class FragmentChanges:
         """
         # Late: most processes only read.
         from lance_core.api.progress import with_fragment_id
+        from lance_core.api.write_arguments import storage_version
         from lance_core.api.write_files import write_fragments
         from lance_core.write.batch_sources import batches_of
 
@@ -79,8 +84,10 @@ class FragmentChanges:
             max_bytes_per_file=sys.maxsize,
             max_rows_per_group=max_rows_per_group,
             progress=with_fragment_id(progress, fragment_id),
-            data_storage_version=data_storage_version,
+            data_storage_version=storage_version(data_storage_version, use_legacy_format),
             storage_options=storage_options,
+            namespace_client=namespace_client,
+            table_id=table_id,
             sync=sync,
         )
         if not isinstance(written, list) or len(written) != 1:

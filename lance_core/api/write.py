@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
 import pyarrow as pa
 
 from lance_core.api.lance_dataset import LanceDataset
+from lance_core.api.namespaces import refuse_namespaces
 from lance_core.api.progress import FragmentWriteProgress
-from lance_core.api.write_arguments import write_version
+from lance_core.api.write_arguments import storage_version, write_version
 from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
+from lance_core.scan.session import Session
 from lance_core.storage import CommitLock
 from lance_core.table.bases import DatasetBasePath
 from lance_core.write.dataset import Mode
@@ -31,6 +34,7 @@ def write_dataset(
     progress: FragmentWriteProgress | None = None,
     storage_options: Mapping[str, str] | None = None,
     data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
     enable_v2_manifest_paths: bool = True,
     enable_stable_row_ids: bool = False,
     auto_cleanup_options: AutoCleanupConfig | None = None,
@@ -44,6 +48,9 @@ def write_dataset(
     external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     blob_pack_file_size_threshold: int | None = None,
+    namespace_client: object = None,
+    table_id: object = None,
+    session: Session | None = None,
     sync: bool = True,
 ) -> LanceDataset:
     """Write data as a new dataset, or as a new version of a dataset.
@@ -70,6 +77,7 @@ def write_dataset(
         storage_options: Settings of the storage that the URI names, and of base paths, as for `dataset`.
         data_storage_version: "0.1" ("legacy"), "2.0", "2.1" or "2.2" ("stable"). None means the version of
             the dataset, and "stable" for a new one. Appending with another version is an error.
+        use_legacy_format: Deprecated: True means `data_storage_version` "legacy", False "stable".
         enable_v2_manifest_paths: Name the manifests of a new dataset so that the newest is listed first.
         enable_stable_row_ids: Let the rows of a new dataset keep their row ids when they move.
         auto_cleanup_options: `interval` (versions) and `older_than_seconds`. They become settings of a new
@@ -90,6 +98,8 @@ def write_dataset(
             files that are in none of the dataset's base paths.
         blob_pack_file_size_threshold: Largest size of a side file that blobs share, in bytes. It overrides
             the fields' own setting.
+        namespace_client, table_id: Not supported.
+        session: Session of the returned dataset, as for `dataset`. An opened dataset keeps its own otherwise.
         sync: On local disks make everything durable before returning. The reference does not.
 
     Returns:
@@ -99,11 +109,15 @@ def write_dataset(
         DatasetExistsError: `mode` is "create" and there is a dataset.
         InvalidInputError: An argument is out of range, columns do not fit the dataset, or the dataset has no
             such base path.
-        UnsupportedFeatureError: A type or file version cannot be written.
+        UnsupportedFeatureError: A type or file version cannot be written, or an argument is not supported.
+        TypeError: `session` is no session of this package.
         CommitConflictError: Another commit is in conflict with this one.
         CommitUnknownError: The storage did not tell whether the version was made.
         StorageError: The storage failed; nothing was written.
     """
+    refuse_namespaces(namespace_client, table_id)
+    if not isinstance(session, Session | None):
+        raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
     snapshot = write_version(
         data_obj,
         uri,
@@ -117,7 +131,7 @@ def write_dataset(
         progress=progress,
         storage_options=storage_options,
         base_store_params=base_store_params,
-        data_storage_version=data_storage_version,
+        data_storage_version=storage_version(data_storage_version, use_legacy_format),
         enable_v2_manifest_paths=enable_v2_manifest_paths,
         enable_stable_row_ids=enable_stable_row_ids,
         auto_cleanup_options=auto_cleanup_options,
@@ -132,6 +146,8 @@ def write_dataset(
         blob_pack_file_size_threshold=blob_pack_file_size_threshold,
         sync=sync,
     )
+    if session is not None:
+        snapshot = replace(snapshot, session=session)
     if isinstance(uri, LanceDataset):
         return uri.at(snapshot)
     return LanceDataset(fspath(uri), storage_options=storage_options, snapshot=snapshot)

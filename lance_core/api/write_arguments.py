@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
@@ -108,6 +109,16 @@ def write_options(destination: Destination, **arguments: Unpack[WriteArguments])
         enable_v2_manifest_paths=arguments.get("enable_v2_manifest_paths", True),
         sync=arguments.get("sync", True),
     )
+
+
+def storage_version(name: str | None, use_legacy_format: bool | None) -> str | None:
+    """Return the argument `data_storage_version` of a write; the older `use_legacy_format` overrides it."""
+    if use_legacy_format is None:
+        return name
+    warnings.warn(
+        "use_legacy_format is deprecated: use data_storage_version", DeprecationWarning, stacklevel=3
+    )
+    return "legacy" if use_legacy_format else "stable"
 
 
 def write_version(

@@ -9,11 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.api.fragment_metadata import FragmentMetadata
+from lance_core.api.namespaces import refuse_namespaces
 from lance_core.api.opened import OpenedDataset
 from lance_core.api.operations import LanceOperation, Transaction
 from lance_core.api.progress import FragmentWriteProgress
 from lance_core.api.schema import LanceSchema
-from lance_core.api.write_arguments import write_destination, write_options
+from lance_core.api.write_arguments import storage_version, write_destination, write_options
 from lance_core.schema import Schema
 from lance_core.table.bases import DatasetBasePath
 from lance_core.write.batch_sources import batches_of
@@ -33,6 +34,7 @@ def write_fragments(
     max_page_bytes: int | None = None,
     progress: FragmentWriteProgress | None = None,
     data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
     storage_options: Mapping[str, str] | None = None,
     enable_stable_row_ids: bool = False,
     transaction_id: str | None = None,
@@ -43,6 +45,8 @@ def write_fragments(
     target_all_bases: bool | None = None,
     initial_bases: Sequence[DatasetBasePath] | None = None,
     base_store_params: Mapping[str, Mapping[str, str]] | None = None,
+    namespace_client: object = None,
+    table_id: object = None,
     sync: bool = True,
 ) -> list[FragmentMetadata] | Transaction:
     """Write data files without a commit. `LanceDataset.commit` makes a version of them.
@@ -54,7 +58,9 @@ def write_fragments(
         transaction_id: UUID of the transaction that is returned.
         max_rows_per_file, max_rows_per_group, max_bytes_per_file, max_page_bytes, progress: As for
             `write_dataset`.
-        data_storage_version, storage_options, enable_stable_row_ids, sync: As for `write_dataset`.
+        data_storage_version, use_legacy_format, storage_options, enable_stable_row_ids, sync: As for
+            `write_dataset`.
+        namespace_client, table_id: Not supported.
         external_blob_mode, allow_external_blob_outside_bases, blob_pack_file_size_threshold: As for
             `write_dataset`.
         target_bases, target_all_bases, base_store_params: As for `write_dataset`.
@@ -63,6 +69,7 @@ def write_fragments(
     Raises:
         LanceError: The errors of `write_dataset`; no files are left.
     """
+    refuse_namespaces(namespace_client, table_id)
     destination = write_destination(dataset_uri, storage_options, base_store_params)
     options = write_options(
         destination,
@@ -72,7 +79,7 @@ def write_fragments(
         max_page_bytes=max_page_bytes,
         progress=progress,
         storage_options=storage_options,
-        data_storage_version=data_storage_version,
+        data_storage_version=storage_version(data_storage_version, use_legacy_format),
         enable_stable_row_ids=enable_stable_row_ids,
         transaction_id=transaction_id,
         initial_bases=initial_bases,
