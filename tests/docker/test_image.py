@@ -16,8 +16,11 @@ import pytest
 
 import flight_client
 import lance_core
+from flight_server.security.accounts import hash_token, make_token
 from support.image import Container, Image, opened_image, running
 from support.leftovers import REPOSITORY
+from support.network import free_port
+from support.secure_server import Certificate
 
 BUILDER = REPOSITORY / "scripts" / "build_image.py"
 MOST_BYTES = 350_000_000
@@ -58,14 +61,18 @@ def served(image: Image, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(image: Image, served: Path, tmp_path: Path) -> Iterator[Container]:
-    command = image.command(
-        *image.configuration["Cmd"],
-        folders=[(served, DATA)],
-        LANCE_FLIGHT_HOST="127.0.0.1",
-        LANCE_FLIGHT_PORT="0",
-    )
+    ports = {"LANCE_FLIGHT_PORT": "0", "LANCE_FLIGHT_HTTP_PORT": str(free_port())}
+    command = image.command(folders=[(served, DATA)], LANCE_FLIGHT_HOST="127.0.0.1", **ports)
     with running(command, tmp_path / "server.log") as container:
         yield container
+
+
+def health_check(image: Image, server: Container, **environment: str) -> int:
+    """Run the health check of the image in a container, and return its exit code."""
+    kind, *words = image.configuration["Healthcheck"]["Test"]
+    assert kind == "CMD"
+    changed = [f"{name}={value}" for name, value in environment.items()]
+    return server.run("env", *changed, *words).returncode
 
 
 def test_the_image_is_small(image: Image) -> None:
@@ -95,6 +102,43 @@ def test_a_stop_drains_the_server(server: Container) -> None:
     with flight_client.connect(server.first_line) as client:
         assert client.dataset("trips").count_rows() == 1000
     assert server.stop() == 0
+
+
+def test_the_health_check_tells_whether_the_server_works(image: Image, server: Container) -> None:
+    assert health_check(image, server) == 0
+    server.inner.suspend()
+    assert health_check(image, server) == 1
+    server.inner.resume()
+    assert health_check(image, server) == 0
+
+
+def test_the_image_serves_with_tls_and_tokens(image: Image, served: Path, tmp_path: Path) -> None:
+    """With a certificate and accounts the image listens on all addresses; the health check speaks HTTPS."""
+    certificate = Certificate.make()
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    certificate.write(folder)
+    token = make_token()
+    (folder / "accounts.toml").write_text(f'[[account]]\nsubject = "ana"\ntokens = ["{hash_token(token)}"]\n')
+    settings = {
+        "LANCE_FLIGHT_PORT": "0",
+        "LANCE_FLIGHT_HTTP_PORT": str(free_port()),
+        "LANCE_FLIGHT_TLS_CERT": "/mnt/cert.pem",
+        "LANCE_FLIGHT_TLS_KEY": "/mnt/key.pem",
+        "LANCE_FLIGHT_ACCOUNTS_FILE": "/mnt/accounts.toml",
+    }
+    command = image.command(folders=[(served, DATA), (folder, "/mnt")], **settings)
+    with running(command, tmp_path / "server.log") as server:
+        assert health_check(image, server) == 0
+        uri = f"grpc+tls://127.0.0.1:{server.first_line.rpartition(':')[2]}"
+        with flight_client.connect(uri, token=token, tls_root_certs=certificate.certificate) as client:
+            assert client.dataset("trips").count_rows() == 1000
+        with (
+            flight_client.connect(uri, tls_root_certs=certificate.certificate) as client,
+            pytest.raises(flight_client.NotAuthenticatedError),
+        ):
+            client.datasets()
+        assert server.stop() == 0
 
 
 def test_the_image_listens_beyond_loopback_and_asks_for_tls(image: Image, served: Path) -> None:

@@ -20,6 +20,7 @@ import flight_client
 import lance_core
 from flight_server.security.accounts import hash_token
 from support.leftovers import REPOSITORY
+from support.network import free_port
 from support.raw_flight import call_on, command_descriptor
 from support.secure_server import Certificate
 from support.server import RunningServer, start_server
@@ -53,12 +54,6 @@ class Proxy:
         return grpc.secure_channel(f"127.0.0.1:{self.port}", credentials, options)
 
 
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def _wait_until_it_listens(port: int) -> None:
     deadline = time.monotonic() + 30
     while True:
@@ -86,7 +81,7 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
     accounts = tmp_path / "accounts.toml"
     accounts.write_text(f'[[account]]\nsubject = "ana"\ntokens = ["{hash_token(TOKEN)}"]\n')
     lance_core.write_dataset(ROWS, tmp_path / "served" / "rows.lance")
-    port = _free_port()
+    port = free_port()
     options = ("--accounts-file", str(accounts), "--advertise", f"grpc+tls://127.0.0.1:{port}")
     with ExitStack() as stack:
         logs = (tmp_path / "server-1.log", tmp_path / "server-2.log")
