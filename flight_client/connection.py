@@ -25,6 +25,7 @@ from flight_client.errors import (
     from_flight,
 )
 from flight_client.retries import Retries
+from flight_client.trace_context import trace_headers
 
 T = TypeVar("T")
 
@@ -105,7 +106,8 @@ class _Trailers(flight.ClientMiddleware):  # type: ignore[misc]
     def __init__(self, headers: Mapping[str, str], credentials: Credentials) -> None:
         self._credentials = credentials
         self._sent = credentials.header()
-        self._headers = headers if self._sent is None else {**headers, HEADER: self._sent}
+        credentials_sent = {} if self._sent is None else {HEADER: self._sent}
+        self._headers = {**trace_headers(), **headers, **credentials_sent}
         self.report: str | None = None
         self.request_id: str | None = None
 

@@ -3,6 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -135,7 +136,9 @@ class ParallelReader:
                     reader.cancel()
             return
         threads = [
-            threading.Thread(target=self._read, name=f"lance-flight-read-{number}", daemon=True)
+            threading.Thread(
+                target=copy_context().run, args=(self._read,), name=f"lance-flight-read-{number}", daemon=True
+            )
             for number in range(self._parallel)
         ]
         try:

@@ -55,7 +55,8 @@ class FlightServer(flight.FlightServerBase):  # type: ignore[misc]
             credentials = Credentials(service.authenticator, handshakes, service.meters)
             if service.authenticator.takes_passwords:
                 arguments["auth_handler"] = handshakes
-        arguments["middleware"] = {MIDDLEWARE: ReadHeaders(credentials)}
+        headers = ReadHeaders(credentials, keeps_trace=service.tracing is not None)
+        arguments["middleware"] = {MIDDLEWARE: headers}
         super().__init__(uri_of(settings, port), **arguments)
 
     @property

@@ -34,6 +34,7 @@ from flight_server.security.signing_key import signing_key
 from flight_server.security.transport import ways_to_authenticate
 from flight_server.settings import Settings
 from flight_server.telemetry.meters import Meters
+from flight_server.telemetry.tracing import Tracing
 from flight_server.writing.changes import Changes
 from flight_server.writing.references import References
 from flight_server.writing.staged_writes import StagedWrites
@@ -42,6 +43,8 @@ from flight_server.writing.upkeep import Upkeep
 from lance_core import Session
 from lance_core.api.serving import (
     CacheUse,
+    Observer,
+    observe,
     scheme_of,
     set_pool_retention,
     set_worker_niceness,
@@ -82,6 +85,7 @@ class Service:
         self.servers = Servers()
         self.allocator = Allocator()
         self.meters = Meters()
+        self.tracing = Tracing.of(settings)
         self.admission = Admission(
             limit_of(settings.max_streams, settings.max_caller_streams),
             limit_of(settings.max_puts, settings.max_caller_puts),
@@ -156,8 +160,10 @@ class Service:
         self.upkeep = Upkeep(catalog, targets, self.staged)
 
     def close(self) -> None:
-        """Stop the uploads that wait for their clients; see `Targets.close`."""
+        """Stop the uploads that wait for their clients; see `Targets.close`. Send the last traces."""
         self._targets.close()
+        if self.tracing is not None:
+            self.tracing.close()
 
     def caches(self) -> Mapping[str, CacheUse]:
         """Return the use of each cache by its name."""
@@ -167,6 +173,10 @@ class Service:
         """Return the use of the memory for rows that are decoded ahead."""
         budget = self._session.budget
         return Memory(budget.used_bytes, budget.peak_bytes, budget.limit_bytes)
+
+    def observe(self, observer: Observer | None) -> None:
+        """Let an observer see the steps of the reads that this thread does from now on."""
+        observe(observer)
 
     def probe_storage(self) -> None:
         """List the root. Raises StorageError if it cannot be listed."""

@@ -35,6 +35,7 @@ from flight_server.configuration.values import (
     parse_stage_expiry,
     parse_storage_options,
     parse_switch,
+    parse_url,
     parse_workers,
 )
 from flight_server.rights.grants import Grant, parse_grants
@@ -92,6 +93,8 @@ class Settings:
     """Port of the gRPC health service, in plain text. 0 takes any free one; None: there is no such port."""
     http_host: str | None = _setting(None, str)
     """Address that both of these ports listen on; None: that of `host`."""
+    trace_endpoint: str | None = _setting(None, parse_url)
+    """URL of an OpenTelemetry collector that takes traces with OTLP over HTTP; None: there are no traces."""
     advertise: tuple[str, ...] = _setting((), parse_locations, separator=",")
     """Locations written into endpoints, comma separated in the environment; empty: the address the server
     is bound to.

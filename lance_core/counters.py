@@ -1,13 +1,28 @@
-"""Counters: the use of caches, and the events of this process that operators watch."""
+"""Counters of caches and events, and the steps of work that an observer may time.
+
+The core knows nothing of who reads the counts, or of who observes its steps.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import ParamSpec, TypeAlias, TypeVar
 
 from lance_core.forks import begin_anew_after_fork
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Observer: TypeAlias = Callable[[str], AbstractContextManager[object]]
+"""Function that gets the name of a step of work, and returns a context that lasts as long as the step."""
+
+_observer: ContextVar[Observer | None] = ContextVar("observer", default=None)
+_NOBODY = nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +116,34 @@ def event_counts() -> Mapping[str, Mapping[tuple[str, ...], int]]:
         "retries": RETRIES,
     }
     return {name: counter.counts() for name, counter in counters.items()}
+
+
+def observe(observer: Observer | None) -> None:
+    """Let an observer see the steps that this thread does from now on, or lets worker threads do.
+
+    The steps of reads are "decode" (rows of a window, or taken rows) and within it "read" (requests to a
+    storage; files on a local disk are read by the kernels that decode). None: nobody observes.
+    """
+    _observer.set(observer)
+
+
+def step(name: str) -> AbstractContextManager[object]:
+    """Return the context of a step that begins."""
+    observer = _observer.get()
+    return _NOBODY if observer is None else observer(name)
+
+
+def observed(run: Callable[P, R]) -> Callable[P, R]:
+    """Return a function that another thread runs with the observer of this thread."""
+    observer = _observer.get()
+    if observer is None:
+        return run
+
+    def run_observed(*arguments: P.args, **named: P.kwargs) -> R:
+        _observer.set(observer)
+        try:
+            return run(*arguments, **named)
+        finally:
+            _observer.set(None)
+
+    return run_observed

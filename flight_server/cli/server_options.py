@@ -37,6 +37,7 @@ _OPTIONS: Mapping[str, Any] = {
     "http_port": _text("Port for HTTP: /healthz, /readyz, /metrics; 0 takes any free one."),
     "health_port": _text("Port of the gRPC health service, in plain text; 0 takes any free one."),
     "http_host": _text("Address that both of these ports listen on; the one of --host if not given."),
+    "trace_endpoint": _text("URL of an OpenTelemetry collector for traces, such as http://collector:4318."),
     "advertise": _texts("Location to give to clients, such as grpc://host:8815"),
     "peers": _texts("Location of another server of the root, such as grpc://other:8815"),
     "peer_check_interval": _text("Seconds between two checks whether a peer is ready."),

@@ -7,6 +7,7 @@ the setting. The messages for secrets do not show the text.
 import json
 import os
 import re
+from urllib.parse import urlsplit
 
 from lance_core.errors import InvalidInputError
 
@@ -126,6 +127,14 @@ def parse_log_format(text: str) -> str:
     if text not in ("text", "json"):
         raise InvalidInputError(f"not a format of the log: {text!r} (text or json)")
     return text
+
+
+def parse_url(text: str) -> str:
+    """Return the URL of a collector of traces. Without a path, the usual path of such collectors is added."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise InvalidInputError(f"not a URL: {text!r} (example: http://collector:4318)")
+    return text.rstrip("/") + "/v1/traces" if parts.path in ("", "/") else text
 
 
 def parse_locations(text: str) -> tuple[str, ...]:

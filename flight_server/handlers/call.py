@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from urllib.parse import unquote
 
@@ -17,12 +18,15 @@ from flight_server.requests.names import DatasetReference, shown
 from flight_server.requests.tickets import Ticket
 from flight_server.security.identity import ANONYMOUS, Identity
 from flight_server.service import Service
+from flight_server.telemetry.tracing import CallTrace
 from lance_core.errors import LanceError
 
 Facts = Mapping[str, object]
 
 _AUDITED = ("change", "refused", "failed")
 """Events that the audit log has, too."""
+
+_NOTHING = nullcontext()
 
 _BODY_FIELDS = ("dataset", "target", "branch", "tag", "version", "operation", "dry_run")
 """The fields of an action's body that the log repeats."""
@@ -52,6 +56,7 @@ class Call:
         "_name",
         "_peer",
         "_service",
+        "_trace",
         "action",
     )
 
@@ -67,6 +72,10 @@ class Call:
         self._name = name
         self.action = ""
         self._service = service
+        self._trace: CallTrace | None = None
+        if service.tracing is not None:
+            self._trace = service.tracing.begin(name, self._headers.trace)
+            service.observe(self._trace.step)
         # The context must not be touched after the request, and a stream can end after it.
         self._peer = _peer_of(context) if self.is_traced else None
 
@@ -145,6 +154,15 @@ class Call:
         self._context.add_trailer(TRAILER, report.to_json())
         raise flight_error(report, error) from None
 
+    def step(self, name: str) -> AbstractContextManager[object]:
+        """Return the context of a step of this request, for traces."""
+        return _NOTHING if self._trace is None else self._trace.step(name)
+
+    @property
+    def has_trace(self) -> bool:
+        """Whether the steps of this request are traced."""
+        return self._trace is not None
+
     def sent(self, rows: pa.RecordBatch) -> None:
         """Count rows that go to the client."""
         self._service.meters.sent(self._name, rows)
@@ -163,6 +181,12 @@ class Call:
             code = status_code(error)
             name = type(error).__name__ if isinstance(error, LanceError) else "InternalError"
         self._service.meters.call_ended(self._name, self.action, code, name, seconds)
+        if self._trace is not None:
+            self._service.observe(None)
+            told: dict[str, object] = {"request_id": self._headers.request_id}
+            for each in self._facts:
+                told |= each()
+            self._trace.end(code, name, told)
 
     def _log(self, level: int, event: str, facts: Facts, stack_of: BaseException | None = None) -> None:
         is_for_audit = event in _AUDITED and is_audited()
@@ -185,7 +209,10 @@ class Call:
         message = {"message": facts["message"]} if "message" in facts else {}
         told |= {name: value for name, value in facts.items() if name != "message"}
         ms = round(1000 * (time.perf_counter() - self._began), 1)
-        return told | {"ms": ms, "peer": peer, "request_id": self._headers.request_id} | message
+        ends = {"ms": ms, "peer": peer, "request_id": self._headers.request_id}
+        if self._trace is not None:
+            ends["trace_id"] = self._trace.trace_id
+        return told | ends | message
 
     def _audit(self, event: str, told: Facts) -> None:
         identity = self._identity or ANONYMOUS

@@ -9,6 +9,7 @@ from flight_server.handlers.thread_state import ThreadState
 from flight_server.requests.request_ids import HEADER, request_id
 from flight_server.security.authentication import AUTHORIZATION, Caller
 from flight_server.security.identity import ANONYMOUS, Identity
+from flight_server.telemetry.tracing import CONTEXT_HEADERS
 
 MIDDLEWARE = "headers"
 """Name under which a handler finds the middleware of its call."""
@@ -20,8 +21,10 @@ class CallHeaders(flight.ServerMiddleware):  # type: ignore[misc]
     The middleware also keeps Python's thread state for the whole call, which saves more time than it takes.
     """
 
-    def __init__(self, request_id: str, caller: Caller | None) -> None:
+    def __init__(self, request_id: str, caller: Caller | None, trace: Mapping[str, str]) -> None:
         self.request_id = request_id
+        self.trace = trace
+        """Context of the trace that the client is in."""
         self.identity: Identity | None = ANONYMOUS if caller is None else caller.identity
         """None: the certificate of the connection tells who calls."""
         self._headers = {HEADER: request_id}
@@ -48,13 +51,21 @@ class CallHeaders(flight.ServerMiddleware):  # type: ignore[misc]
 class ReadHeaders(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     """Look at the headers of every call, before anything else is done with the call (threat T1)."""
 
-    def __init__(self, credentials: Credentials | None) -> None:
-        """Check credentials if there are any to check."""
+    def __init__(self, credentials: Credentials | None, *, keeps_trace: bool = False) -> None:
+        """Check credentials if there are any to check. `keeps_trace`: whether traces are made."""
         super().__init__()
+        self._keeps_trace = keeps_trace
         self._credentials = credentials
 
     def start_call(self, info: flight.CallInfo, headers: Mapping[str, Sequence[str | bytes]]) -> CallHeaders:
         request = request_id(headers.get(HEADER, ()))
+        trace = _trace_of(headers) if self._keeps_trace else {}
         if self._credentials is None:
-            return CallHeaders(request, None)
-        return CallHeaders(request, self._credentials.check(info, headers, request))
+            return CallHeaders(request, None, trace)
+        return CallHeaders(request, self._credentials.check(info, headers, request), trace)
+
+
+def _trace_of(headers: Mapping[str, Sequence[str | bytes]]) -> Mapping[str, str]:
+    """Return the headers that were sent once each, since other ones say nothing."""
+    found = {name: headers[name][0] for name in CONTEXT_HEADERS if len(headers.get(name, ())) == 1}
+    return {name: value for name, value in found.items() if isinstance(value, str)}

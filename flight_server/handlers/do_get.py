@@ -1,8 +1,9 @@
 """DoGet: the record batches of a ticket."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import cache
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyarrow import flight, ipc
@@ -17,15 +18,20 @@ from flight_server.reading.reads import BatchRun, ScanStream
 from flight_server.requests.tickets import Ticket
 from flight_server.service import Service
 
+Part: TypeAlias = pa.RecordBatch | pa.RecordBatchReader
+
 
 @rpc
 def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.GeneratorStream:
     service = service.needing("read")
     asked = service.reads.redeem(ticket.ticket)
     call.describe(lambda: named(asked if isinstance(asked, Ticket) else asked.dataset))
-    stream = service.reads.stream(asked)
-    parts = _parts(service, call, stream)
+    with call.step("plan"):
+        stream = service.reads.stream(asked)
+    parts: Generator[Part | None, None, None] = _parts(service, call, stream)
     next(parts)  # from here on the stream has its slot, and gives it back when it is closed
+    if call.has_trace:
+        parts = _traced(call, parts)
     return flight.GeneratorStream(stream.schema, parts, options=_write_options(stream.compression))
 
 
@@ -34,9 +40,7 @@ def _write_options(compression: str) -> ipc.IpcWriteOptions:
     return ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
 
 
-def _parts(
-    service: Service, call: Call, stream: ScanStream
-) -> Iterator[pa.RecordBatch | pa.RecordBatchReader | None]:
+def _parts(service: Service, call: Call, stream: ScanStream) -> Generator[Part | None, None, None]:
     """Yield None when the stream is admitted, and then the parts to send.
 
     An error before None fails the call.
@@ -59,6 +63,15 @@ def _parts(
         del first  # its memory must be free when the next one is asked for
         with kept_thread_state():
             yield from map(BatchRun.sendable, runs)
+
+
+def _traced(call: Call, parts: Generator[Part | None, None, None]) -> Generator[Part, None, None]:
+    """Yield the same parts, each within a step of the trace that ends when the part is sent."""
+    with closing(parts):
+        while (part := next(parts, None)) is not None:
+            with call.step("send"):
+                yield part
+            del part  # its memory must be free when the next one is asked for
 
 
 def _until_stopped(service: Service, call: Call, stream: ScanStream) -> Iterator[BatchRun]:

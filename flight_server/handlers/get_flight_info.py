@@ -22,7 +22,8 @@ def get_flight_info(service: Service, call: Call, descriptor: flight.FlightDescr
     command = command_of(descriptor)
     service = service.needing("read")
     call.describe(lambda: named(command.dataset))
-    planned = service.reads.plan(command, num_servers=service.servers.count)
+    with call.step("plan"):
+        planned = service.reads.plan(command, num_servers=service.servers.count)
     call.describe(lambda: {"version": planned.version, "endpoints": len(planned.tickets)})
     expires = expiration_time(planned.expires)
     endpoints = [

@@ -45,7 +45,7 @@ from lance_core.changes.staged import (
 from lance_core.changes.streamed import add_stream, join_stream, merge_stream
 from lance_core.changes.written import Written, find_written, written_by
 from lance_core.commit.stream_progress import StreamBatch
-from lance_core.counters import CacheUse, event_counts
+from lance_core.counters import CacheUse, Observer, event_counts, observe
 from lance_core.deferred import DeferredError
 from lance_core.expressions.sql import parse_type
 from lance_core.expressions.tree import Expression
@@ -144,6 +144,7 @@ __all__ = [
     "LostCoverage",
     "MergePlan",
     "Mode",
+    "Observer",
     "PrunedPlan",
     "RowDifferences",
     "RowSet",
@@ -206,6 +207,7 @@ __all__ = [
     "merge_stream",
     "named_columns",
     "near_names",
+    "observe",
     "open_snapshot",
     "parse_type",
     "plan_compaction",

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.counters import step
 from lance_core.errors import CorruptFileError
 from lance_core.kernels import Block, PieceReader
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
@@ -91,10 +92,13 @@ class ReadableFile(ABC):
         Ranges close to each other are fetched by one read. Their buffers are slices of one allocation.
         """
         if len(ranges) == 1 and ranges[0][1] > 0:
-            return [self.read(*ranges[0])]
+            with step("read"):
+                return [self.read(*ranges[0])]
         buffers = [_EMPTY] * len(ranges)
         reads = coalesce(ranges, max_gap=self.max_gap, max_length=self.max_merged_read)
-        for merged, data in zip(reads, self.read_merged(reads), strict=True):
+        with step("read"):
+            found = self.read_merged(reads)
+        for merged, data in zip(reads, found, strict=True):
             for index in merged.members:
                 offset, length = ranges[index]
                 buffers[index] = (

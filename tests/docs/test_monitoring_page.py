@@ -15,6 +15,7 @@ import yaml
 
 import lance_core
 from flight_server.errors import FLIGHT_CLASSES
+from support.collector import collecting
 from support.http import Scrape
 from support.puts import put
 from support.server import RunningServer, serving
@@ -42,7 +43,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 def test_the_commands_work(server: RunningServer) -> None:
     answers = []
-    for command in COMMANDS[1:]:
+    assert [command.split()[1] for command in COMMANDS if command.startswith("lance-flight")] == ["serve"] * 2
+    for command in COMMANDS[1:-1]:
         text = command.replace("http://127.0.0.1:9815", server.http)
         done = subprocess.run(
             ["bash", "-eu", "-o", "pipefail", "-c", text], capture_output=True, text=True, check=False
@@ -51,6 +53,16 @@ def test_the_commands_work(server: RunningServer) -> None:
         answers.append(done.stdout)
     assert '{"status":"ok"}' in answers[0]
     assert "lance_flight_calls_total" in answers[1]
+
+
+def test_the_command_with_traces_works(server: RunningServer, tmp_path: Path) -> None:
+    words = shlex.split(COMMANDS[-1])
+    options = [re.sub(r"^\d+$", "0", word) for word in words[3:]]
+    with collecting() as collector:
+        options[-1] = collector.url
+        with serving(tmp_path, tmp_path / "log", *options[2:]) as traced, traced.client() as client:
+            list(client.list_flights())
+        assert [span.name for span in collector.all()] == ["ListFlights"]
 
 
 def test_the_answer_of_the_page_has_the_form_of_the_server(server: RunningServer) -> None:

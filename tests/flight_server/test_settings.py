@@ -57,6 +57,7 @@ def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.Monk
         ("port", "65536"),
         ("port", "http"),
         ("http_port", "-1"),
+        ("trace_endpoint", "collector:4318"),
         ("health_port", "70000"),
         ("max_streams", "0"),
         ("max_streams", "many"),

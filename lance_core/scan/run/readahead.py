@@ -14,6 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
+from lance_core.counters import observed, step
 from lance_core.deferred import Lookahead, Results
 from lance_core.errors import LanceError
 from lance_core.file.page_ranges import PageRange, decode_page_ranges
@@ -119,8 +120,9 @@ class Job(Generic[W]):
     def begin(self, is_remote: bool, flow: Flow) -> None:
         """Hand the reads to worker threads, as a part of a flow."""
         pool = worker_pool(is_remote)
+        run = observed(run_reads)
         self._futures = [
-            pool.submit(run_reads, group, flow=flow, num_bytes=sum(read.num_bytes for read in group))
+            pool.submit(run, group, flow=flow, num_bytes=sum(read.num_bytes for read in group))
             for group in _grouped(self.work.reads)
         ]
 
@@ -307,7 +309,7 @@ def run_reads(reads: Sequence[Read]) -> Results[Any]:
     cannot decode one of them, the read runs by itself and raises the error that names file, column and page.
     """
     results: Results[Any] = Results()
-    with results.error:
+    with step("decode"), results.error:
         ranges = [_page_ranges(read) for read in reads]
         arrays = iter(decode_page_ranges([one for some in ranges for one in some]))
         for read, some in zip(reads, ranges, strict=True):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.counters import TAKEN_ROWS
+from lance_core.counters import TAKEN_ROWS, step
 from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError
@@ -114,7 +114,8 @@ class RowTaker:
             most = max(_FIRST_ROWS, _MOST_GROWTH * known_rows)
             rows = max(1, min(most, aimed_bytes * known_rows // max(known_bytes, 1)))
             rows = self._fitting(addresses[start : start + rows], aimed_bytes)
-            batch = self._rows(addresses[start : start + rows])
+            with step("decode"):
+                batch = self._rows(addresses[start : start + rows])
             self._last = batch.num_rows, batch.get_total_buffer_size()
             start += rows
             yield batch
