@@ -45,7 +45,7 @@ _FILTERED_ROWS = 1000
 
 @dataclass
 class Done:
-    """What the clients of one kind did.
+    """Calls and errors of the clients of one kind.
 
     Attributes:
         seconds: Time of each call that ended.
