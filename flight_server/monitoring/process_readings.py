@@ -76,6 +76,11 @@ class ProcessReadings:
                 ("kind",),
             ),
             _gauge(
+                "waiting_streams",
+                "Streams that run, and wait for their turn to send.",
+                {(): self._service.turns.waiting},
+            ),
+            _gauge(
                 "running_limit",
                 "How many may run.",
                 {(kind,): limit for kind, (_, limit) in use.items() if limit < sys.maxsize},

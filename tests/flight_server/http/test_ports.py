@@ -119,6 +119,7 @@ def test_calls_rows_and_bytes_are_counted(server: RunningServer) -> None:
     assert after.total("cache_hits_total", cache="manifests") > 0
 
 
+@pytest.mark.long
 def test_a_client_that_leaves_is_counted_as_such(tmp_path: Path, serve: StartServer) -> None:
     lance_core.write_dataset(pa.table({"id": list(range(4_000_000))}), tmp_path / "large.lance")
     server = serve(tmp_path, *PORTS)
@@ -216,6 +217,7 @@ def test_a_server_without_the_ports_imports_nothing_for_them(root: object, tmp_p
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("option", ["--http-port", "--health-port"])
 def test_a_port_that_is_taken(option: str, server: RunningServer, folder: Path, serve: StartServer) -> None:
     taken = server.http.rpartition(":")[2] if option == "--http-port" else health_address(server)[10:]

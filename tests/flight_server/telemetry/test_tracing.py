@@ -158,6 +158,7 @@ def test_a_client_that_leaves_ends_its_trace(server: RunningServer, collector: C
     assert {span.name for span in spans} >= {"DoGet", "plan", "send"}
 
 
+@pytest.mark.long
 def test_the_last_spans_are_sent_at_the_end(tmp_path: Path, collector: Collector) -> None:
     """T34: a server sends its spans every five seconds, and the last ones when it drains."""
     lance_core.write_dataset({"id": [1]}, tmp_path / "t.lance")
@@ -184,6 +185,7 @@ def test_nothing_is_imported_without_a_collector(tmp_path: Path) -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.long
 def test_the_missing_extra_is_named(tmp_path: Path) -> None:
     script = "import sys; sys.modules['opentelemetry'] = None; from flight_server.cli import app; app()"
     options = ["serve", str(tmp_path), "--port", "0", "--trace-endpoint", "http://127.0.0.1:1"]

@@ -53,6 +53,7 @@ def test_metrics_are_sums_of_the_workers(workers: RunningServer) -> None:
     assert rows == 1000 * READS
 
 
+@pytest.mark.long
 def test_a_worker_that_hangs_or_dies_hides_nobody(workers: RunningServer) -> None:
     """T34: the server stays ready, and the metrics of the other worker are there."""
     hanging = _processes(workers)[0]
@@ -69,6 +70,7 @@ def test_a_worker_that_hangs_or_dies_hides_nobody(workers: RunningServer) -> Non
     wait_until(lambda: Scrape(workers).value("processes") == 2)
 
 
+@pytest.mark.long
 def test_the_workers_drain_together(tmp_path: Path, serve: StartServer) -> None:
     lance_core.write_dataset({"id": list(range(4_000_000))}, tmp_path / "t.lance")
     server = serve(tmp_path, "--workers", "2", "--http-port", "0", "--drain-grace", "60")
