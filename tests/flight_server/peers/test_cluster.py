@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -63,7 +64,7 @@ class Load:
         self._pool = ThreadPoolExecutor(readers + writers)
         self.reads = 0
         self._running: list[Future[None]] = [self._pool.submit(self._read) for _ in range(readers)]
-        self._running += [self._pool.submit(self._write, f"log{number}") for number in range(writers)]
+        self._running += [self._pool.submit(self._write, f"log-{uuid4()}") for _ in range(writers)]
 
     def _read(self) -> None:
         """Read all rows again and again: none is lost or doubled, whatever happens to the servers."""
