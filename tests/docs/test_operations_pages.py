@@ -45,6 +45,7 @@ def commands(tmp_path: Path) -> Iterator[DocumentedCommands]:
         commands.kill()
 
 
+@pytest.mark.long
 def test_the_commands_of_the_pages_work(commands: DocumentedCommands) -> None:
     """The pages follow each other: the later ones use the dataset and the settings of the first one."""
     first = commands.run(PAGES / "first-server.md")
