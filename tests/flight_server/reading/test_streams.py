@@ -213,6 +213,43 @@ def test_planning_does_not_wait_for_streams(
     assert waits[45] < 0.5
 
 
+def test_equal_scans_get_even_shares_and_lookups_go_on(large: Path, serve: StartServer) -> None:
+    """T32: when the first of 4 equal scans has ended, each has more than half of its rows. Rows are looked up
+    meanwhile, many of them for each 16 MiB that a scan gets.
+    """
+    server = serve(large)
+    progress = [0] * 4
+    start, first_ended = threading.Barrier(5), threading.Event()
+    at_the_end: list[int] = []
+
+    def scan(number: int) -> None:
+        with server.client() as client:
+            start.wait(60)
+            for chunk in client.do_get(flight.Ticket(scan_json("large"))):
+                progress[number] += chunk.data.num_rows
+            if not first_ended.is_set():
+                at_the_end[:] = progress
+            first_ended.set()
+
+    scans = [threading.Thread(target=scan, args=(number,)) for number in range(4)]
+    for each in scans:
+        each.start()
+    lookups = 0
+    with server.client() as client:
+        take = flight.Ticket(b'{"take": {"dataset": "large", "offsets": [3999999]}}')
+        client.do_get(take).read_all()
+        start.wait(60)
+        while not first_ended.is_set():
+            assert client.do_get(take).read_all().num_rows == 1
+            lookups += 1
+    for each in scans:
+        each.join()
+    assert progress == [LARGE_ROWS] * 4
+    print(f"rows when the first of {LARGE_ROWS} had ended: {at_the_end}; {lookups} lookups")
+    assert 2 * min(at_the_end) > max(at_the_end)
+    assert lookups >= 4
+
+
 def damaged_root(tmp_path: Path) -> np.ndarray:
     """Return a root with a dataset, of whose values a bit is flipped; returns the values as they were."""
     values = np.random.default_rng(1).normal(size=5000)
