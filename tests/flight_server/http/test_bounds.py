@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import ssl
@@ -92,10 +91,11 @@ def test_more_connections_than_allowed_are_closed(small: RunningServer) -> None:
     [
         b"GET /healthz HTTP/1.1\r\nhost: a\r\nx: " + b"a" * (1 << 20) + b"\r\n\r\n",
         b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nhost: a\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(64),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(64)),
         b"GET /healthz HTTP/1.1\r\nhost: a\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n",
         b"GET /healthz HTTP/1.1\r\n\r\n",
     ],
+    ids=["long header", "long path", "TLS", "two lengths", "no host"],
 )
 def test_heads_that_are_too_large_or_no_http_are_refused(small: RunningServer, head: bytes) -> None:
     """The log has no line of them: anybody could fill it."""
