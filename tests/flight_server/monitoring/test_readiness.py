@@ -1,4 +1,4 @@
-"""Readiness of a server whose storage hangs or fails."""
+"""Readiness of a server whose storage hangs or fails, or whose memory is used up."""
 
 from __future__ import annotations
 
@@ -51,3 +51,14 @@ def test_an_error_of_the_storage_is_told_without_its_text(
     monkeypatch.setattr(service, "probe_storage", fail)
     found = Readiness(service).checks()["storage"]
     assert (found.is_ok, found.reason) == (False, "the root cannot be listed: StorageError")
+
+
+def test_memory_that_is_used_up_is_no_readiness(tmp_path: Path) -> None:
+    service = Service(Settings(str(tmp_path)))
+    checked = Readiness(service)
+    assert all(check.is_ok for check in checked.checks().values())
+    with service._session.budget.require(service.memory().limit_bytes):
+        checks = checked.checks()
+        assert not checks["memory"].is_ok
+        assert "used up" in checks["memory"].reason
+    assert checked.checks()["memory"].is_ok

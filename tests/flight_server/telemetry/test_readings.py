@@ -84,13 +84,3 @@ def test_the_memory_of_the_process_is_told(service: Service) -> None:
     assert _metric(readings, "process_cpu_seconds_total").values[()] > 0
     assert _metric(readings, "process_threads").values[()] >= 1
     assert _metric(readings, "process_start_time_seconds").values[()] > 1_600_000_000
-
-
-def test_memory_that_is_used_up_is_no_readiness(service: Service) -> None:
-    monitor = ProcessMonitor(service)
-    assert all(check.is_ok for check in monitor.checks().values())
-    with service._session.budget.require(service.memory().limit_bytes):
-        checks = monitor.checks()
-        assert not checks["memory"].is_ok
-        assert "used up" in checks["memory"].reason
-    assert monitor.checks()["memory"].is_ok
