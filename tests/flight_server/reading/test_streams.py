@@ -214,8 +214,8 @@ def test_planning_does_not_wait_for_streams(
 
 
 def test_equal_scans_get_even_shares_and_lookups_go_on(large: Path, serve: StartServer) -> None:
-    """T32: 4 equal scans each have more than half of their rows when the first of them ends. Rows are looked up
-    meanwhile, many of them for each 16 MiB that a scan gets.
+    """T32: 4 equal scans have more than half of their rows each when the first of them ends. Rows are looked
+    up meanwhile, many of them for each 16 MiB that a scan gets.
     """
     server = serve(large)
     progress = [0] * 4
