@@ -321,7 +321,7 @@ class Turns:
         self._retries.succeed()
 
     def after(self, error: LanceError) -> None:
-        """Return when the next attempt is due; raise `error` if there is none."""
+        """Wait until the next attempt is due. Raise `error` if there is none."""
         self._current.avoid_after(error)
         self._retries.after(error)
 

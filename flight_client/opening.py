@@ -39,9 +39,8 @@ def open_snapshot(
     )
     schema = _scan_schema(connections, target)
     num_rows = described["rows"]
-    if (
-        num_rows < 0
-    ):  # rows are hidden from the caller, and the server counts the others only when it is asked
+    # If rows are hidden from the caller, the server counts the others only when it is asked.
+    if num_rows < 0:
         num_rows = connections.action("count_rows", target.fields(), repeat=True)["count"]
     return Snapshot(connections, target, schema, stored_schema, num_rows, options)
 

@@ -31,7 +31,7 @@ class Retries:
         self._told: float | None = None
 
     def after(self, error: LanceError) -> None:
-        """Return when the next attempt is due. Raise `error` if there is none."""
+        """Wait until the next attempt is due. Raise `error` if there is none."""
         self._failures += 1
         if not error.retryable:
             raise error

@@ -1,11 +1,11 @@
 """Service behind the handlers: the operations of one server, without Flight types.
 
-datasets     facts of datasets                          reading/datasets.py
-reads       plans, tickets, streams, lookups       reading/reads.py
-changes     versions of uploads and of actions     writing/changes.py
-staged      uploads first, one commit later        writing/staged_writes.py
-refs        tags and branches                      writing/references.py
-upkeep      compaction and cleanup                 writing/upkeep.py
+datasets     facts of datasets                      reading/datasets.py
+reads        plans, tickets, streams, lookups       reading/reads.py
+changes      versions of uploads and of actions     writing/changes.py
+staged       uploads first, one commit later        writing/staged_writes.py
+refs         tags and branches                      writing/references.py
+upkeep       compaction and cleanup                 writing/upkeep.py
 """
 
 import os

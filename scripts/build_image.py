@@ -124,7 +124,7 @@ def main() -> None:
         make_base()
         fetch_packages()
     except subprocess.CalledProcessError as error:
-        stop(f"what the image is built of cannot be fetched: {error}")
+        stop(f"the base or the packages of the image cannot be fetched: {error}")
     if arguments.prepare:
         return
     build()

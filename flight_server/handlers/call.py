@@ -77,10 +77,10 @@ class Call:
             self._trace = service.tracing.begin(name, self._headers.trace)
             service.observe(self._trace.step)
         # The context must not be touched after the request, and a stream can end after it.
-        self._peer = _peer_of(context) if self.is_traced else None
+        self._peer = _peer_of(context) if self.is_verbose else None
 
     @property
-    def is_traced(self) -> bool:
+    def is_verbose(self) -> bool:
         """Whether the log shows every request. Only then is it worth counting what a stream sends."""
         return is_logged(logging.DEBUG)
 
@@ -130,14 +130,14 @@ class Call:
             self._is_counted = True
             self._count(error)
         if error is None:
-            if self._blocks == 0 and not self._is_logged and self.is_traced:
+            if self._blocks == 0 and not self._is_logged and self.is_verbose:
                 self._log(logging.DEBUG, "request", {})
             return
         if self._is_logged and isinstance(error, flight.FlightError | GeneratorExit):
             return
         self._is_logged = True
         if isinstance(error, GeneratorExit):  # the client left
-            if self.is_traced:
+            if self.is_verbose:
                 self._log(logging.DEBUG, "request", {"ended": "early"})
             return
         if isinstance(error, flight.FlightError):  # a write failed, which it does only when the client left

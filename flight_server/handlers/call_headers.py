@@ -66,6 +66,6 @@ class ReadHeaders(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
 
 def _trace_of(headers: Mapping[str, Sequence[str | bytes]]) -> Mapping[str, str]:
-    """Return the headers that were sent once each, since other ones say nothing."""
+    """Return the headers of a trace. A header that was sent twice is left out."""
     found = {name: headers[name][0] for name in CONTEXT_HEADERS if len(headers.get(name, ())) == 1}
     return {name: value for name, value in found.items() if isinstance(value, str)}

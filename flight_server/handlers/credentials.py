@@ -93,9 +93,14 @@ def _refusal(
     """Log and count a call that ends here, and return the exception to raise."""
     report = report_error(error, None)
     rpc = method.title().replace("_", "")
-    facts = {"rpc": rpc, "request_id": request_id, "error": report.name, "error_id": report.error_id}
+    facts = {
+        "rpc": rpc,
+        "request_id": request_id,
+        "error": report.name,
+        "error_id": report.error_id,
+        "message": report.message,
+    }
     meters.call_ended(rpc, "", status_code(error), report.name, 0.0)
-    facts |= {"message": report.message}
     log_event(logging.INFO, "refused", facts)
     audit_event("refused", facts)
     return flight_error(report, error)

@@ -50,9 +50,9 @@ def _parts(service: Service, call: Call, stream: ScanStream) -> Generator[Part |
     with call, admit(caller), closing(stream.runs):
         yield None
         runs = _within_rate(service.send_rate, caller, _until_stopped(service, call, stream))
-        # In this order a stream that waits for its rate has no turn.
+        # The turn comes after the rate: a stream that waits for its rate must not keep a turn from others.
         runs = _in_turns(service.turns.stream(), runs)
-        if call.is_traced:
+        if call.is_verbose:
             runs = _counted(call, runs)
         if stream.has_dictionaries:
             with kept_thread_state():
@@ -83,7 +83,7 @@ def _until_stopped(service: Service, call: Call, stream: ScanStream) -> Iterator
 
 
 def _within_rate(rate: SendRate, caller: str, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
-    """Yield the same parts, none before its caller may get more bytes."""
+    """Yield the same runs, none before the caller may get more bytes."""
     while True:
         rate.wait(caller)
         if (run := next(runs, None)) is None:
@@ -94,7 +94,7 @@ def _within_rate(rate: SendRate, caller: str, runs: Iterator[BatchRun]) -> Itera
 
 
 def _in_turns(turns: StreamTurns, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
-    """Yield the same parts, each when it is this stream's turn to send."""
+    """Yield the same runs, each when the stream has its turn to send."""
     try:
         while (run := next(runs, None)) is not None:
             turns.begin(run.rows.nbytes)
@@ -106,7 +106,7 @@ def _in_turns(turns: StreamTurns, runs: Iterator[BatchRun]) -> Iterator[BatchRun
 
 
 def _counted(call: Call, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
-    """Yield the same parts, and add their rows and bytes to the call's line in the log."""
+    """Yield the same runs, and add their rows and bytes to the call's line in the log."""
     counts = {"rows": 0, "bytes": 0}
     call.describe(lambda: counts)
     for run in runs:

@@ -1,1 +1,1 @@
-"""The HTTP port: health, readiness and metrics for operators."""
+"""Ports for operators, and the HTTP server behind one of them: health, readiness and metrics."""

@@ -1,1 +1,1 @@
-"""Limits: how many calls run, and how much memory they take."""
+"""Limits: how many calls run, how many bytes callers get, which stream sends, how much memory is taken."""

@@ -42,7 +42,7 @@ class _Slots:
         self._gap_seconds = _FIRST_GAP_SECONDS
         self._last_end: float | None = None
         self._promised = 0.0
-        """Time at which the slot is expected to be free that was promised last."""
+        """Time at which the caller that was refused last may come back."""
 
     def enter(self, caller: str) -> None:
         """Take a slot. Raises OverloadedError if the caller or all callers together have too many."""

@@ -6,6 +6,7 @@ import resource
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import pyarrow as pa
 
@@ -57,7 +58,7 @@ class ProcessReadings:
                 "max",
                 {tuple(facts.values()): 1.0},
             ),
-            _gauge("processes", "Processes that these metrics are of.", {(): 1.0}),
+            _gauge("processes", "Server processes whose values are added up here.", {(): 1.0}),
             _gauge(
                 "draining",
                 "1 while the server is stopping and refuses new calls.",
@@ -77,12 +78,12 @@ class ProcessReadings:
             ),
             _gauge(
                 "waiting_streams",
-                "Streams that run, and wait for their turn to send.",
+                "Running streams that wait for their turn to send.",
                 {(): self._service.turns.waiting},
             ),
             _gauge(
                 "running_limit",
-                "How many may run.",
+                "How many calls, streams, lookups, uploads and changes may run.",
                 {(kind,): limit for kind, (_, limit) in use.items() if limit < sys.maxsize},
                 ("kind",),
             ),
@@ -100,7 +101,7 @@ class ProcessReadings:
             _counter("cache_misses", "Requests for an entry that was not.", values("misses"), label),
             _gauge("cache_entries", "Entries of the cache.", values("entries"), label),
             _gauge("cache_bytes", "Estimated memory of the entries.", values("bytes"), label),
-            _gauge("cache_limit_bytes", "Limit of this memory.", values("max_bytes"), label),
+            _gauge("cache_limit_bytes", "Limit of the memory of the entries.", values("max_bytes"), label),
         )
 
     def _memory(self) -> Readings:
@@ -112,14 +113,22 @@ class ProcessReadings:
                 "Memory of rows that are decoded ahead of clients.",
                 {(): memory.used_bytes},
             ),
-            _gauge("memory_budget_peak_bytes", "Largest value of it so far.", {(): memory.peak_bytes}),
+            _gauge(
+                "memory_budget_peak_bytes",
+                "Largest memory of rows decoded ahead since the start.",
+                {(): memory.peak_bytes},
+            ),
             _gauge(
                 "memory_budget_limit_bytes",
-                "Above this, a stream decodes no rows ahead.",
+                "Memory above which a stream decodes no rows ahead.",
                 {(): memory.limit_bytes},
             ),
             _gauge("arrow_pool_bytes", "Memory of Arrow's default pool.", {(): pool.bytes_allocated()}),
-            _gauge("arrow_pool_peak_bytes", "Largest value of it so far.", {(): pool.max_memory() or 0}),
+            _gauge(
+                "arrow_pool_peak_bytes",
+                "Largest memory of Arrow's default pool since the start.",
+                {(): pool.max_memory() or 0},
+            ),
         )
 
 
@@ -135,14 +144,14 @@ def _events() -> Readings:
         ),
         _counter(
             "pruned_pages",
-            "Those of the planned pages that need no reading.",
+            "Planned pages in which no row matches.",
             counts["pruned_pages"],
         ),
         _counter("taken_rows", "Rows that takes and lookups read.", counts["taken_rows"]),
         _counter("commits", "Commits, by outcome.", counts["commits"], ("operation", "outcome")),
         _counter(
             "conflicts",
-            "Conflicts with transactions of other writers, and what they meant.",
+            "Conflicts with transactions of other writers, by verdict.",
             counts["conflicts"],
             ("operation", "other", "verdict"),
         ),
@@ -201,8 +210,11 @@ def _counter(name: str, about: str, values: Mapping[Labels, float], labels: Labe
 
 
 def _gauge(
-    name: str, about: str, values: Mapping[Labels, float], labels: Labels = (), *, combined: str = "sum"
+    name: str,
+    about: str,
+    values: Mapping[Labels, float],
+    labels: Labels = (),
+    *,
+    combined: Literal["sum", "max"] = "sum",
 ) -> Metric:
-    return Metric(
-        f"lance_flight_{name}", "gauge", about, labels, "max" if combined == "max" else "sum", values
-    )
+    return Metric(f"lance_flight_{name}", "gauge", about, labels, combined, values)

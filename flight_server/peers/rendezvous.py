@@ -24,9 +24,9 @@ class Affinity:
     """Names the rows by the data file that holds them: data files never change, and caches are keyed by
     them.
     """
-    turn: int = 0
-    """Number of places by which the ranking of the key is rotated. The ranges of a fragment that was split
-    for the servers count up, so that each goes to another server.
+    rotation: int = 0
+    """Number of places by which the ranking of the key is rotated. If a fragment was split for the servers,
+    its ranges have the rotations 0, 1, 2, ..., so that each goes to another server.
     """
 
 
@@ -47,8 +47,8 @@ class Ranking:
         keys = np.array([_hash(each.key) for each in affinities], np.uint64)
         scores = _mixed(keys[:, None] ^ self._hashes[None, :])
         order = np.argsort(scores, axis=1, kind="stable")
-        turns = np.array([each.turn for each in affinities], np.intp)
-        places = (turns[:, None] + np.arange(min(most, count))[None, :]) % max(count, 1)
+        rotations = np.array([each.rotation for each in affinities], np.intp)
+        places = (rotations[:, None] + np.arange(min(most, count))[None, :]) % max(count, 1)
         return np.take_along_axis(order, places, axis=1)
 
 

@@ -13,7 +13,7 @@ _SMALLEST_RANGE_BYTES = 4 << 20
 """Bytes of data files below which another endpoint costs more than it gains."""
 
 _SMALLEST_RANGE_ROWS = 1 << 16
-"""Rows below which it does, if the manifest does not know the sizes of the files."""
+"""Limit in rows, if the manifest does not know the sizes of the files."""
 
 
 def split_for_servers(
@@ -44,26 +44,27 @@ def affinities(
     *,
     are_stable: bool,
 ) -> list[Affinity]:
-    """Return what decides which server reads each endpoint: the data file of its first row.
+    """Return the affinity of each endpoint. The key names the data file of its first row.
 
-    Where ranges of a fragment `are_stable`, whatever the number of servers, each range has a key of its own.
+    `are_stable` says that the ranges do not depend on the number of servers. Then each range of a fragment
+    has a key of its own.
     """
     found: list[Affinity] = []
-    turn = 0
+    rotation = 0
     before: int | None = None
     for endpoint in endpoints:
         if not endpoint:
             found.append(Affinity(dataset.encode()))
             continue
         first = endpoint[0]
-        turn = turn + 1 if first.fragment_id == before else 0
+        rotation = rotation + 1 if first.fragment_id == before else 0
         before = first.fragment_id
         files = fragments[first.fragment_id].files
         key = f"{dataset} {files[0].path if files else first.fragment_id}"
         if not are_stable:
-            found.append(Affinity(key.encode(), turn))
+            found.append(Affinity(key.encode(), rotation))
         else:
-            found.append(Affinity(f"{key} {first.start}".encode() if turn else key.encode()))
+            found.append(Affinity(f"{key} {first.start}".encode() if rotation else key.encode()))
     return found
 
 

@@ -14,10 +14,10 @@ from lance_core.errors import UnsupportedFeatureError
 
 
 def check_fresh(schema: pa.Schema) -> None:
-    """Refuse columns whose rows cannot be copied so.
+    """Check that `fresh_rows` can copy all columns of a schema.
 
     Raises:
-        UnsupportedFeatureError: a dictionary inside another type.
+        UnsupportedFeatureError: a column has a dictionary inside another type.
     """
     for field in schema:
         if holds_dictionary(field.type) and not pa.types.is_dictionary(field.type):

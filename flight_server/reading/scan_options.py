@@ -71,7 +71,7 @@ def bind_condition(
 def plan_view(view: View, options: ScanOptions) -> ScanPlan:
     """Return the plan of a scan of what the caller may read; errors are those of `plan_scan`.
 
-    The options were made by this module.
+    `options` must be those that this module made for the view.
     """
     if view.is_whole:
         return plan_scan(view.snapshot, options)

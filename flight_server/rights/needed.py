@@ -3,12 +3,12 @@
 from flight_server.rights.grants import Right
 
 _ROWS_ALONE = ("create", "append", "overwrite", "rewrite")
-"""Modes and operations that do not look at the values that are there."""
+"""Modes and operations that read no stored values."""
 
 
 def rights_to(operation: str) -> tuple[Right, ...]:
     """Return the rights that an upload with this mode, or a commit with this operation, needs.
 
-    Whoever joins rows with those that are there finds out which those are, so that needs the right to read.
+    A merge or an added column tells the caller which rows are stored, so it needs the right to read, too.
     """
     return ("write",) if operation in _ROWS_ALONE else ("read", "write")

@@ -52,7 +52,7 @@ class Authorization:
 
 
 def _fits(grant: Grant, identity: Identity) -> bool:
-    """Return whether a grant is for a caller. None is for the servers of the root, which read no datasets."""
+    """Return whether a grant is for a caller. No grant is for the servers of the root, which read nothing."""
     if identity.subject is None or identity.how == "server":
         return False
     return grant.fits(identity.subject, identity.roles, identity.claims)

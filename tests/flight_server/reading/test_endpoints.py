@@ -133,7 +133,7 @@ def test_split_ranges_follow_each_other_to_other_servers() -> None:
         [scan] for scan in split_for_servers([FragmentScan(0, 5, 999_999), B], known | {3: known[1]}, 3)
     ]
     found = affinities("trips", ranges, known | {3: known[1]}, are_stable=False)
-    assert [each.turn for each in found] == [0, 1, 2, 0]
+    assert [each.rotation for each in found] == [0, 1, 2, 0]
     assert len({each.key for each in found}) == 2
 
 
@@ -142,7 +142,7 @@ def test_ranges_that_the_client_asked_for_have_keys_of_their_own() -> None:
     ranges = [[FragmentScan(0, start, start + 10)] for start in range(0, 50, 10)]
     found = affinities("trips", ranges, fragments(LARGE), are_stable=True)
     assert len({each.key for each in found}) == 5
-    assert {each.turn for each in found} == {0}
+    assert {each.rotation for each in found} == {0}
 
 
 def test_every_version_of_a_dataset_has_the_same_keys() -> None:
@@ -150,4 +150,4 @@ def test_every_version_of_a_dataset_has_the_same_keys() -> None:
     whole = affinities("trips", [[FragmentScan(1, 0, 10)]], fragments(LARGE, LARGE), are_stable=False)
     limited = affinities("trips", [[FragmentScan(1, 3, 5)]], fragments(LARGE, LARGE), are_stable=False)
     assert whole == limited
-    assert affinities("trips", [()], {}, are_stable=False)[0].turn == 0
+    assert affinities("trips", [()], {}, are_stable=False)[0].rotation == 0
