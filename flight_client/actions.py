@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connections
+from flight_client.connections import Connections
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import DatasetNotFoundError, InvalidInputError
 from flight_client.staged_writes import WriteResult

@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, Connections, to_json
+from flight_client.connection import Connection, to_json
+from flight_client.connections import Connections
 from flight_client.errors import InternalError, InvalidInputError, LanceError
 from flight_client.lookup import keys_of
 from flight_client.scanner import Target

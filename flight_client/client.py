@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.actions import Actions
-from flight_client.connection import Access, Connection, Connections
+from flight_client.connection import Access, Connection
+from flight_client.connections import Connections
 from flight_client.credentials import Proof
 from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError

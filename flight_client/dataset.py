@@ -13,7 +13,7 @@ import pyarrow.dataset as arrow
 import pyarrow.fs
 from pyarrow import flight
 
-from flight_client.blobs import DEFAULT_BUFFER_SIZE, BlobColumn, BlobFile, Selector, keys_of_one_kind
+from flight_client.blob_reads import BlobReads
 from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
@@ -28,7 +28,7 @@ Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
 Condition: TypeAlias = str | pc.Expression | None
 
 
-class RemoteDataset(Versions, arrow.UnionDataset):  # type: ignore[misc]
+class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[misc]
     """Dataset on a server, at one version. Nothing is transferred before rows are requested.
 
     A filter is SQL text, which the server evaluates, or a `pyarrow.compute` expression. The client sends the
@@ -364,98 +364,6 @@ class RemoteDataset(Versions, arrow.UnionDataset):  # type: ignore[misc]
             raise UnsupportedFeatureError("a filtered dataset has no lookup, use take(indices, filter=...)")
         snapshot = self._snapshot
         return Lookup(snapshot.connections, snapshot.target, _sql_columns(columns), key, blob_handling)
-
-    def take_blobs(
-        self,
-        blob_column: str,
-        ids: Any = None,
-        addresses: Any = None,
-        indices: Any = None,
-        *,
-        buffer_size: int = DEFAULT_BUFFER_SIZE,
-    ) -> list[BlobFile | None]:
-        """Return the blobs of single rows as files that read on demand, None for a null.
-
-        Args:
-            blob_column: name or dotted path of a blob column.
-            ids, addresses, indices: row ids, row addresses or row offsets, in any order; one of the three.
-            buffer_size: bytes that the first short read of a file requests.
-
-        Raises:
-            InvalidInputError: not exactly one of the three is given, the column has no blobs, or a row does
-                not exist.
-            UnsupportedFeatureError: the dataset is filtered, or an address belongs to a deleted row.
-        """
-        if not isinstance(buffer_size, int) or buffer_size < 0:
-            raise InvalidInputError(f"buffer_size: expected bytes, 0 or more, found {buffer_size!r}")
-        keys = keys_of_one_kind(ids=ids, addresses=addresses, indices=indices)
-        return self._blobs(blob_column).find(keys, buffer_size)
-
-    def read_blobs(
-        self,
-        blob_column: str,
-        ids: Any = None,
-        addresses: Any = None,
-        indices: Any = None,
-        *,
-        io_buffer_size: int | None = None,
-        preserve_order: bool | None = None,
-    ) -> list[tuple[int, bytes | None]]:
-        """Return the blobs of single rows as bytes, each after the address of its row; None for a null.
-
-        All values are in memory at once. Use `take_blobs` for values that do not fit.
-
-        Args:
-            blob_column: name or dotted path of a blob column.
-            ids, addresses, indices: see `take_blobs`.
-            io_buffer_size: no effect.
-            preserve_order: no effect; the result always has the order of the requested rows.
-
-        Raises:
-            LanceError: see `take_blobs`.
-        """
-        keys = keys_of_one_kind(ids=ids, addresses=addresses, indices=indices)
-        return self._blobs(blob_column).read(keys)
-
-    def read_blob_ranges(
-        self,
-        blob_column: str,
-        requests: Sequence[tuple[int, int, int]],
-        *,
-        selector: Selector,
-        io_buffer_size: int | None = None,
-        preserve_order: bool | None = None,
-    ) -> list[tuple[int, int, bytes | None]]:
-        """Return the bytes of ranges of blobs.
-
-        Args:
-            blob_column: name or dotted path of a blob column.
-            requests: row, position in the blob, and number of bytes of each range. A row may be repeated.
-            selector: kind of the rows: "ids", "addresses" or "indices".
-            io_buffer_size, preserve_order: no effect, see `read_blobs`.
-
-        Returns:
-            Number of the request, row address and bytes, in the order of the requests. The bytes of a null
-            are None, whatever the range.
-
-        Raises:
-            InvalidInputError: a range leaves its blob, or `selector` is none of the three.
-            LanceError: see `take_blobs`.
-        """
-        if selector not in ("ids", "addresses", "indices"):
-            raise InvalidInputError(f"selector: expected ids, addresses or indices, found {selector!r}")
-        keys = keys_of_one_kind(**{selector: [row for row, _, _ in requests]})
-        ranges = [(start, length) for _, start, length in requests]
-        read = self._blobs(blob_column).read(keys, ranges)
-        return [(number, address, data) for number, (address, data) in enumerate(read)]
-
-    def _blobs(self, column: str) -> BlobColumn:
-        if self._sql is not None or self._condition is not None:
-            raise UnsupportedFeatureError(
-                "a filtered dataset has no blobs by key: use the row addresses that scanner(filter=..., "
-                "with_row_address=True) finds, on the dataset without the filter"
-            )
-        return BlobColumn(self._snapshot.connections, self._snapshot.target, column)
 
     def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
         """Return the number of rows; arguments are those of `scanner`."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, Connections, Stream, check_process, is_forked
+from flight_client.connection import Connection, Stream, check_process, is_forked
+from flight_client.connections import Connections
 from flight_client.errors import LanceError
 
 

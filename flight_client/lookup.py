@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple, Self
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, Connections, to_json
+from flight_client.connection import Connection, to_json
+from flight_client.connections import Connections
 from flight_client.errors import InvalidInputError, UnavailableError
 from flight_client.scanner import Target
 

@@ -8,7 +8,8 @@ from datetime import datetime
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, Connections, to_json
+from flight_client.connection import Connection, to_json
+from flight_client.connections import Connections
 from flight_client.errors import InvalidInputError
 from flight_client.scanner import ReadOptions, Snapshot, Target
 

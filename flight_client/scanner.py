@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import flight
 
-from flight_client.connection import Connection, Connections, to_json
+from flight_client.connection import Connection, to_json
+from flight_client.connections import Connections
 from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from flight_client.connection import Connections
+from flight_client.connections import Connections
 from flight_client.errors import CommitUnknownError, InternalError, LanceError, UnavailableError
 from flight_client.progress import Progress
 from flight_client.upload import UploadMode, upload

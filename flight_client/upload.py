@@ -15,7 +15,8 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, Connections, to_json
+from flight_client.connection import Connection, to_json
+from flight_client.connections import Connections
 from flight_client.errors import (
     CommitUnknownError,
     InternalError,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from flight_client.actions import Actions
-from flight_client.connection import Connections
+from flight_client.connections import Connections
 from flight_client.errors import InvalidInputError, RefNotFoundError
 from flight_client.opening import open_snapshot
 from flight_client.scanner import Snapshot

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from flight_client.connection import Connections
+from flight_client.connections import Connections
 from flight_client.errors import InvalidInputError
 from flight_client.progress import Progress
 from flight_client.staged_writes import MergeResult, WriteResult, abort, commit, stage, write_in_parallel

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyarrow import flight
 
-from flight_client.connection import Access, Connections
+from flight_client.connection import Access
+from flight_client.connections import Connections
 from flight_client.errors import StorageError, UnavailableError
 
 SERVERS = [f"grpc://127.0.0.1:{port}" for port in (1, 2, 3)]
