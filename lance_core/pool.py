@@ -52,8 +52,9 @@ class WorkerPool:
     def submit(
         self, call: Callable[..., T], *arguments: object, flow: Flow | None = None, num_bytes: int = 0
     ) -> Future[T]:
-        """Return the future result of a call that decodes `num_bytes`. Without a flow, the call is not the
-        first of any.
+        """Return the future result of a call that decodes `num_bytes`.
+
+        A call without a flow never runs in the first lane.
         """
         is_first = flow is not None and flow.num_bytes < _FIRST_BYTES
         if flow is not None:
