@@ -12,8 +12,9 @@ import pytest
 from pyarrow import flight
 
 import lance_core
-from support.cluster import Cluster, wait_for
+from support.cluster import Cluster
 from support.server import RunningServer, start_server
+from support.waiting import wait_until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "several-servers.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -56,5 +57,5 @@ def test_the_commands_work(
     assert len(named(workers.uri)) == 2
     assert [server.uri for server in machines] == [one, two]
     for server in machines:
-        wait_for(lambda uri=server.uri: named(uri) == {one, two}, "the servers name each other")
+        wait_until(lambda uri=server.uri: named(uri) == {one, two}, "the servers name each other")
     assert all(server.stop() == 0 for server in started)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice, repeat
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 import flight_client
+from support.waiting import wait_until
 
 BATCH = pa.record_batch({"x": np.zeros(1 << 18)})
 MIB = 1 << 20
@@ -39,13 +40,6 @@ class Receiver(flight.FlightServerBase):
                 writer.write(json.dumps({"progress": {"rows": self.rows, "bytes": reported}}).encode())
         result = {"version": 1, "rows": self.rows, "bytes": 0, "fragments": 1}
         writer.write(json.dumps({"result": result}).encode())
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    ends = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.01)
 
 
 @contextmanager

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from support.server import RunningServer, start_server
-
-LIMIT_S = 90
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    """Wait until a condition is true; an AssertionError tells what was waited for."""
-    until = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < until, f"not within {LIMIT_S} s: {what}"
-        time.sleep(0.02)
 
 
 @dataclass

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 60) -> None:
-    """Return when the condition holds; fail if it does not hold in time."""
-    until = time.monotonic() + seconds
-    while not is_so():
-        assert time.monotonic() < until, f"not within {seconds} s"
+def wait_until(condition: Callable[[], object], what: str = "the condition", seconds: float = 90) -> None:
+    """Wait until a condition is true. Raise an AssertionError with `what` if it is not true in time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
         time.sleep(0.02)

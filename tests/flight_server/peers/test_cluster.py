@@ -19,10 +19,11 @@ import flight_client
 import lance_core
 from flight_server.security.server_tokens import server_token
 from support.actions import act
-from support.cluster import Cluster, wait_for
+from support.cluster import Cluster
 from support.secure_server import Authority
 from support.served import StartServer
 from support.tokens import TOKEN, write_accounts
+from support.waiting import wait_until
 
 NUM_FRAGMENTS = 30
 ROWS = 200
@@ -86,7 +87,7 @@ class Load:
     def at_work(self) -> None:
         """Wait until the clients have read some times more; raise what one of them met."""
         begun = self.reads
-        wait_for(lambda: self.reads >= begun + 2 or self._failed(), "clients that read")
+        wait_until(lambda: self.reads >= begun + 2 or self._failed(), "clients that read")
         self._failed()
 
     def end(self) -> None:
@@ -105,14 +106,14 @@ def test_clients_notice_nothing_when_servers_come_and_go(cluster: Cluster) -> No
     one, two, three = cluster.uris
     cluster.start(0)
     cluster.start(1)
-    wait_for(lambda: set(first_locations(one)) == {one, two}, "both servers are named")
+    wait_until(lambda: set(first_locations(one)) == {one, two}, "both servers are named")
     assert first_locations(one) == first_locations(two), "all servers choose alike"
     load = Load(cluster.uris, readers=2, writers=1)
     try:
         load.at_work()
         before = first_locations(one)
         cluster.start(2)
-        wait_for(lambda: three in first_locations(one), "a new server takes part")
+        wait_until(lambda: three in first_locations(one), "a new server takes part")
         after = first_locations(one)
         assert all(new in (old, three) for old, new in zip(before, after, strict=True))
         counts = Counter(after)
@@ -121,13 +122,13 @@ def test_clients_notice_nothing_when_servers_come_and_go(cluster: Cluster) -> No
 
         cluster.servers[1].kill()
         load.at_work()
-        wait_for(lambda: set(first_locations(one)) == {one, three}, "nobody names a dead server")
+        wait_until(lambda: set(first_locations(one)) == {one, three}, "nobody names a dead server")
 
         cluster.servers[2].process.send_signal(signal.SIGTERM)
-        wait_for(lambda: set(first_locations(one)) == {one}, "nobody names a server that drains")
+        wait_until(lambda: set(first_locations(one)) == {one}, "nobody names a server that drains")
         assert cluster.servers[2].wait() == 0
         cluster.start(1)
-        wait_for(lambda: set(first_locations(one)) == {one, two}, "a server that is back is named again")
+        wait_until(lambda: set(first_locations(one)) == {one, two}, "a server that is back is named again")
         load.at_work()
     finally:
         load.end()
@@ -140,7 +141,7 @@ def test_a_server_with_another_key_is_not_named(folder: Path, serve: StartServer
     (tmp_path / "key").write_text("another key of 32 digits in hexa")
     other = serve(folder, "--signing-key-file", str(tmp_path / "key"))
     server = serve(folder, "--peers", other.uri, "--peer-check-interval", "0.1")
-    wait_for(lambda: "peer_left" in server.log, "the answer of the peer")
+    wait_until(lambda: "peer_left" in server.log, "the answer of the peer")
     assert "another signing key" in server.log
     assert set(first_locations(server.uri)) == {server.uri}
 
@@ -180,7 +181,7 @@ def test_servers_prove_themselves_to_each_other(folder: Path, tmp_path: Path) ->
                 info = client.get_flight_info(flight.FlightDescriptor.for_path("numbers"), options)
                 return {endpoint.locations[0].uri.decode() for endpoint in info.endpoints}
 
-            wait_for(lambda: named(TOKEN) == set(cluster.uris), "the servers name each other")
+            wait_until(lambda: named(TOKEN) == set(cluster.uris), "the servers name each other")
             with pytest.raises(pa.ArrowKeyError):
                 named(server_token(server_key.read_bytes().strip()))
             with pytest.raises(flight.FlightUnauthenticatedError):
@@ -196,7 +197,7 @@ def test_a_cluster_with_workers_survives_an_hour_of_bad_luck_in_a_minute(cluster
     for number in range(3):
         cluster.start(number, "--workers", "2")
     with flight.connect(cluster.uris[0]) as client:
-        wait_for(lambda: len(named_by(client)) == 6, "all workers are named")
+        wait_until(lambda: len(named_by(client)) == 6, "all workers are named")
         assert len(act(client, "health")["locations"]) == 2
     load = Load(cluster.uris, readers=4, writers=2)
     try:

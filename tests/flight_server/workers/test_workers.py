@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,7 @@ from support.secure_server import Certificate
 from support.served import Root, StartServer
 from support.server import RunningServer, serving
 from support.tokens import PASSWORD, write_accounts
+from support.waiting import wait_until
 
 LIMIT_S = 60
 TRIPS = flight.FlightDescriptor.for_path("trips")
@@ -42,13 +43,6 @@ def workers(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     log = tmp_path_factory.mktemp("log") / "server.log"
     with serving(folder, log, "--workers", "2", "--memory-limit", "256MiB") as server:
         yield server
-
-
-def wait_for(condition: Callable[[], object], what: str) -> None:
-    until = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < until, f"not within {LIMIT_S} s: {what}"
-        time.sleep(0.02)
 
 
 def processes(server: RunningServer) -> list[psutil.Process]:
@@ -141,7 +135,7 @@ def test_a_worker_that_is_killed_is_started_again(workers: RunningServer, root: 
         victim.kill()
         for _ in range(20):
             assert scanner.to_table().num_rows == client.dataset("trips").count_rows() == root.trips.num_rows
-    wait_for(lambda: workers.log.count("worker_ready") == 3, "another worker")
+    wait_until(lambda: workers.log.count("worker_ready") == 3, "another worker")
     assert "worker_died" in workers.log
     with workers.client() as client:
         assert act(client, "health")["locations"] == named, "the new worker has the port of the old one"
@@ -155,7 +149,7 @@ def test_a_stop_drains_all_workers(folder: Path, serve: StartServer) -> None:
         stream = client.do_get(flight.Ticket('{"scan": {"dataset": "trips", "batch_rows": 10}}'))
         rows = stream.read_chunk().data.num_rows
         server.process.send_signal(signal.SIGTERM)
-        wait_for(lambda: server.log.count("stopping worker=") == 2, "both workers stop")
+        wait_until(lambda: server.log.count("stopping worker=") == 2, "both workers stop")
         with pytest.raises(flight.FlightUnavailableError):
             client.get_flight_info(TRIPS)
         rows += stream.read_all().num_rows
@@ -199,7 +193,7 @@ def test_tls_sessions_and_new_certificates(folder: Path, serve: StartServer, tmp
 
     Certificate.make().write(tmp_path)
     server.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: server.log.count(" reloaded ") >= 4, "certificates and accounts of both workers")
+    wait_until(lambda: server.log.count(" reloaded ") >= 4, "certificates and accounts of both workers")
     renewed = (tmp_path / "cert.pem").read_bytes()
     assert all(named_by(uri, renewed) == workers for uri in [*workers, server.uri])
     with pytest.raises(flight.FlightUnavailableError):

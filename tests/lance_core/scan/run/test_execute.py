@@ -23,6 +23,7 @@ from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from support.comparison import assert_tables_equal
 from support.descriptors import open_below
+from support.waiting import wait_until
 
 KINDS = ["plain", "deleted", "stable", "evolved"]
 ROW_COLUMNS = ["_rowid", "_rowaddr", "_rowoffset"]
@@ -325,13 +326,6 @@ def test_memory_ahead_of_stalled_readers_is_given_back(wide, monkeypatch):
     for batches, count in zip(stalled, counts, strict=True):
         assert count + sum(batch.num_rows for batch in batches) == expected
     assert budget.used_bytes == 0
-
-
-def wait_until(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_read_ahead_stays_within_the_budget(wide):
