@@ -17,6 +17,7 @@ from flight_server.reading.one_reader import one_reader
 from flight_server.reading.reads import BatchRun, ScanStream
 from flight_server.requests.tickets import Ticket
 from flight_server.service import Service
+from flight_server.telemetry.meters import num_bytes
 
 Part: TypeAlias = pa.RecordBatch | pa.RecordBatchReader
 
@@ -49,8 +50,10 @@ def _parts(service: Service, call: Call, stream: ScanStream) -> Generator[Part |
     caller = call.caller
     with call, admit(caller), closing(stream.runs):
         yield None
-        runs = _within_rate(service.send_rate, caller, _until_stopped(service, call, stream))
+        runs = _until_stopped(service, call, stream)
         # The turn comes after the rate: a stream that waits for its rate must not keep a turn from others.
+        if service.send_rate.is_limited:
+            runs = _within_rate(service.send_rate, caller, runs)
         runs = _in_turns(service.turns.stream(), runs)
         if call.is_verbose:
             runs = _counted(call, runs)
@@ -88,7 +91,7 @@ def _within_rate(rate: SendRate, caller: str, runs: Iterator[BatchRun]) -> Itera
         rate.wait(caller)
         if (run := next(runs, None)) is None:
             return
-        rate.spend(caller, run.rows.nbytes)
+        rate.spend(caller, num_bytes(run.rows))
         yield run
         del run  # its memory must be free when the next one is asked for
 
@@ -97,7 +100,7 @@ def _in_turns(turns: StreamTurns, runs: Iterator[BatchRun]) -> Iterator[BatchRun
     """Yield the same runs, each when the stream has its turn to send."""
     try:
         while (run := next(runs, None)) is not None:
-            turns.begin(run.rows.nbytes)
+            turns.begin(num_bytes(run.rows))
             yield run
             del run  # its memory must be free when the next one is asked for
             turns.end()

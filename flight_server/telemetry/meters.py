@@ -65,7 +65,7 @@ class Meters:
 
     def sent(self, rpc: str, rows: pa.RecordBatch) -> None:
         """Count rows that are sent."""
-        self._moved("sent", rpc, rows.num_rows, _num_bytes(rows))
+        self._moved("sent", rpc, rows.num_rows, num_bytes(rows))
 
     def received(self, rpc: str, num_rows: int, num_bytes: int) -> None:
         """Count rows that were received and checked."""
@@ -141,7 +141,7 @@ class Heartbeat:
         )
 
 
-def _num_bytes(rows: pa.RecordBatch) -> int:
+def num_bytes(rows: pa.RecordBatch) -> int:
     """Return the bytes of rows.
 
     Finding the bytes of slices takes as long as sending some rows, so a small batch counts with all bytes of
