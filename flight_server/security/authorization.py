@@ -6,6 +6,9 @@ from flight_server.security.watched import WatchedFiles
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
 
+_NOTHING = Access(())
+"""Access of the servers of the root, which only ask each other whether they are ready."""
+
 _MOST_CALLERS = 1024
 """Callers whose access is kept for their next call."""
 
@@ -20,7 +23,13 @@ class Authorization:
         self._file = WatchedFiles([] if path is None else [path], self._load)
 
     def access_of(self, identity: Identity) -> Access | None:
-        """Return the rights of a caller. None: there are no grants, so every caller has every right."""
+        """Return the rights of a caller. None: there are no grants, so every caller has every right.
+
+        Another server has none, with grants or without: its token may travel over a connection that others
+        can read.
+        """
+        if identity.how == "server":
+            return _NOTHING
         self._file.look()
         grants, known = self._current
         if not grants:
@@ -52,7 +61,5 @@ class Authorization:
 
 
 def _fits(grant: Grant, identity: Identity) -> bool:
-    """Return whether a grant is for a caller. No grant is for the servers of the root, which read nothing."""
-    if identity.subject is None or identity.how == "server":
-        return False
-    return grant.fits(identity.subject, identity.roles, identity.claims)
+    """Return whether a grant is for a caller."""
+    return identity.subject is not None and grant.fits(identity.subject, identity.roles, identity.claims)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,12 +11,14 @@ from threading import get_ident
 from typing import Any
 
 import grpc
+import pyarrow as pa
 import pytest
 from pyarrow import flight
 
 from flight_server.handlers.actions import ACTIONS
 from flight_server.handlers.thread_state import ThreadState
 from flight_server.security.accounts import Account, hash_token
+from flight_server.security.server_tokens import server_token
 from flight_server.security.sessions import Sessions
 from flight_server.server import FlightServer
 from flight_server.service import Service
@@ -34,6 +37,7 @@ from support.raw_flight import (
     ticket,
 )
 from support.served import Root
+from support.server import signing_key_of
 from support.tokens import OTHER_TOKEN, PASSWORD, TOKEN, Issuer, write_accounts
 
 UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED
@@ -279,3 +283,22 @@ def test_every_call_gives_its_thread_state_back(
     server.shutdown()
     assert len(begun) > 50
     assert sorted(begun) == sorted(ended)
+
+
+def test_the_token_of_a_server_only_asks_for_its_health(guarded: Guarded, root: Root) -> None:
+    """T1, T3: also without grants. It travels to every peer, perhaps over a connection without TLS."""
+    headers = bearer(server_token(signing_key_of(root.path)))
+    create = {"dataset": "made", "schema": base64.b64encode(pa.schema([]).serialize()).decode()}
+    with grpc.insecure_channel(guarded.server.address) as channel:
+        health = call_on(channel, "DoAction", action("health", b"{}"), headers=headers)
+        assert health.code is grpc.StatusCode.OK
+        for rpc, request in (
+            ("GetFlightInfo", path_descriptor("trips")),
+            ("GetSchema", path_descriptor("trips")),
+            ("DoGet", ticket(scan_json("trips", limit=1))),
+            ("DoAction", action("describe", b'{"dataset": "trips"}')),
+            ("DoAction", action("create_dataset", json.dumps(create).encode())),
+        ):
+            assert call_on(channel, rpc, request, headers=headers).code is grpc.StatusCode.NOT_FOUND
+        listed = call_on(channel, "ListFlights", criteria(b""), headers=headers)
+        assert (listed.code, listed.messages) == (grpc.StatusCode.OK, [])
