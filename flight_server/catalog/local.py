@@ -24,6 +24,7 @@ from flight_server.requests.names import SUFFIX, DatasetReference, is_path_compo
 from flight_server.rights.grants import Access, Right
 from lance_core import DatasetBasePath, Session
 from lance_core.api.serving import (
+    BlobDirectory,
     CacheUse,
     LocalStorage,
     Snapshot,
@@ -43,6 +44,7 @@ from lance_core.api.serving import (
 from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
+    LanceError,
     RefNotFoundError,
     StorageError,
     UnsupportedFeatureError,
@@ -60,7 +62,9 @@ class Catalog:
     """The datasets below one root directory. Thread-safe.
 
     Paths are resolved: absolute and without links. Files that a manifest puts into a base path are read when
-    that is below the root or below one of `base_directories` (threat T11).
+    that is below the root or below one of `base_directories` (threat T11). Blobs outside their dataset are
+    read only below `base_directories`: in the root are files of datasets that the caller may have no right to
+    (threat T3), and the signing key.
     """
 
     is_remote = False
@@ -75,7 +79,7 @@ class Catalog:
     ) -> None:
         """Serve the datasets below `root`, whose reads use `session`."""
         self._root = root
-        self._base_directories = (root, *base_directories)
+        self._base_directories = tuple(base_directories)
         self._snapshots = SnapshotCache(cache_bytes, self._open_version)
         self._session = session
         self._reported: set[str] = set()
@@ -240,6 +244,7 @@ class Catalog:
 
         Raises:
             InvalidInputError: the name is taken by something else, or a component of it is not a namespace.
+            DatasetNotFoundError: the caller has no right to that component, or not the rights to the name.
         """
         self._check_whole(name)
         parts = name.split("/")
@@ -250,15 +255,22 @@ class Catalog:
         for depth in range(1, len(parts)):
             namespace = "/".join(parts[:depth])
             if os.path.lexists(os.path.join(self._root, namespace)) and not self._is_namespace(namespace):
-                raise InvalidInputError(
-                    f"{shown(namespace)} is a dataset or a file, so that it cannot contain datasets"
-                )
+                raise self._taken(name, namespace, "a dataset or a file")
         path = os.path.join(self._root, name + SUFFIX)
         if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
             raise InvalidInputError(
                 f"dataset name {shown(name)} is taken by something that is not a directory of the served root"
             )
         return path
+
+    def _taken(self, name: str, namespace: str, what: str) -> LanceError:
+        """Return the error for a name below something that is no namespace.
+
+        A caller who has no right to the name of that does not learn what it is (threat T3).
+        """
+        if self._access is not None and not self._access.to(namespace.removesuffix(SUFFIX)).held:
+            return self.missing(name)
+        return InvalidInputError(f"{shown(namespace)} is {what}, so that it cannot contain datasets")
 
     def remove_unfinished(self, path: str) -> None:
         """Remove the empty directories of a dataset at `path`, whose creation failed."""
@@ -376,11 +388,12 @@ class Catalog:
     def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
         if scheme_of(base.path) == "file":
             path = os.path.realpath(LocalStorage(base.path).uri)
-            if any(path == allowed or _is_below(path, allowed) for allowed in self._base_directories):
+            directories = self._base_directories
+            if not isinstance(base, BlobDirectory):
+                directories = (self._root, *directories)
+            if any(path == allowed or _is_below(path, allowed) for allowed in directories):
                 return LocalStorage(path, is_resolved=True)
-        raise UnsupportedFeatureError(
-            f"{base}: files outside the served root, in a directory that no setting allows"
-        )
+        raise UnsupportedFeatureError(f"{base}: its files are in a directory that no setting allows")
 
     def _is_namespace(self, relative: str) -> bool:
         path = os.path.join(self._root, relative)

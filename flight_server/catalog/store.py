@@ -21,6 +21,7 @@ from flight_server.catalog.local import (
 from flight_server.requests.names import SUFFIX, is_path_component, shown
 from lance_core import DatasetBasePath, Session
 from lance_core.api.serving import (
+    BlobDirectory,
     Entry,
     Storage,
     remove_leftovers,
@@ -122,9 +123,7 @@ class StoreCatalog(Catalog):
             )
         for namespace, there in zip(above, self._listings.map(self._is_dataset, above), strict=True):
             if there:
-                raise InvalidInputError(
-                    f"{shown(namespace)} is a dataset, so that it cannot contain datasets"
-                )
+                raise self._taken(name, namespace, "a dataset")
         return name + SUFFIX
 
     def remove_unfinished(self, path: str) -> None:
@@ -169,9 +168,11 @@ class StoreCatalog(Catalog):
         return self._storage.below(path)
 
     def _open_base(self, base: DatasetBasePath, table: Storage) -> Storage:
-        """Return the storage of a base path below the root (threat T11); refuse any other."""
+        """Return the storage of a base path below the root (threat T11); refuse any other, and every blob
+        outside its dataset: the root has files to which the caller may have no right (threat T3).
+        """
         root, path = _place(self._storage.uri) + "/", _place(base.path)
-        if path.startswith(root):
+        if path.startswith(root) and not isinstance(base, BlobDirectory):
             return self._storage.below(path[len(root) :])
         raise UnsupportedFeatureError(f"{base}: files outside the served root")
 

@@ -33,7 +33,7 @@ from lance_core.api.serving import (
     update_settings,
     written_by,
 )
-from lance_core.errors import DatasetExistsError
+from lance_core.errors import DatasetExistsError, InvalidInputError
 
 OPERATIONS: Mapping[str, Collection[str]] = {
     "create": ("overwrite",),
@@ -45,6 +45,9 @@ OPERATIONS: Mapping[str, Collection[str]] = {
     "rewrite": ("rewrite",),
 }
 """Operations of transactions, by the mode of an upload and the operation of a commit; see `find_written`."""
+
+_STORED_FORM = ("lance-encoding:blob", "lance-encoding:packed", "packed")
+"""Metadata of fields that tell in which form data files hold the values."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,21 @@ class Changes:
             return _version(drop_index(opened.snapshot, name, transaction_id=transaction_id))
 
     def update_settings(self, reference: DatasetReference, **changes: Any) -> int:
-        """Change settings and metadata; arguments and errors are those of `update_settings` of the core."""
+        """Change settings and metadata; arguments and errors are those of `update_settings` of the core.
+
+        Raises:
+            InvalidInputError: metadata of a field would give the stored values another form. Numbers that a
+                client wrote would become places of blobs (threat T11).
+        """
+        for path, entries in (changes.get("field_metadata") or {}).items():
+            for key, value in entries.items():
+                is_type = key == "ARROW:extension:name" and (value or "").startswith("lance.")
+                if key in _STORED_FORM or is_type:
+                    raise InvalidInputError(
+                        f"update_config.field_metadata: {key} belongs to the type of a field and cannot be "
+                        "changed",
+                        column=path,
+                    )
         with self._targets.opened(reference) as opened:
             return _version(update_settings(opened.snapshot, **changes))
 

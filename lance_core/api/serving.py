@@ -89,6 +89,7 @@ from lance_core.scan.take.keys import KEY_COLUMNS
 from lance_core.scan.validate import DAMAGE, find_damage, validate_snapshot
 from lance_core.schema import Schema
 from lance_core.storage import Entry, LocalStorage, Storage, is_object_store, scheme_of, storage_for
+from lance_core.table.bases import BlobDirectory
 from lance_core.table.fragment import Fragment
 from lance_core.table.indices import IndexDescription
 from lance_core.table.refs import (
@@ -121,6 +122,7 @@ __all__ = [
     "ROW_OFFSET",
     "Alteration",
     "BatchRun",
+    "BlobDirectory",
     "BlobStream",
     "Branch",
     "CacheUse",

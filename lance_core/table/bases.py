@@ -72,6 +72,13 @@ class DatasetBasePath:
         return f"base path {self.id}" + (f" ({self.name})" if self.name else "")
 
 
+class BlobDirectory(DatasetBasePath):
+    """Directory of a blob outside the dataset. A value of the blob column names it, and no manifest."""
+
+    def __str__(self) -> str:
+        return "blob outside the dataset"
+
+
 BaseOpener = Callable[[DatasetBasePath, Storage], Storage]
 """Opens a base path of the table in a storage. It raises `UnsupportedFeatureError` if the base path may not
 be followed.

@@ -23,7 +23,7 @@ from lance_core.file.side_files import side_directory, side_file_name
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.schema import Field
 from lance_core.storage import ReadableFile
-from lance_core.table.bases import DatasetBasePath
+from lance_core.table.bases import BlobDirectory
 from lance_core.table.fragment import DataFile
 from lance_core.table.snapshot import Snapshot
 
@@ -149,13 +149,13 @@ class BlobSource:
         return self._other_file(("", path), opened)
 
     def _external_file(self, base_id: int, uri: str) -> ReadableFile:
-        """Open a file below a base path of the table, or at any URI that base paths may lead to."""
+        """Open a file below a base path of the table, or at a URI that the opener of base paths follows."""
         directory, _, name = uri.rpartition("/")
 
         def opened() -> ReadableFile:
             if base_id:
                 return self._snapshot.storage_of(base_id).open_file(uri)
-            base = DatasetBasePath(directory, "external blob")
+            base = BlobDirectory(directory)
             return self._snapshot.open_base(base, self._snapshot.storage).open_file(name)
 
         return self._other_file((directory, name), opened)

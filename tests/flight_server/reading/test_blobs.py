@@ -16,6 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import flight
 
+import flight_client
+from flight_client.errors import InvalidInputError
 from support.server import RunningServer, serving
 
 MIB = 1 << 20
@@ -215,18 +217,53 @@ def test_tickets_name_one_version(blobs: Blobs) -> None:
 
 
 def test_blobs_outside_the_dataset(blobs: Blobs, tmp_path: Path) -> None:
-    """T11: a server follows URIs below its root and the directories of `--allow-base`, and no others."""
+    """T3, T11: a server follows URIs below the directories of `--allow-base`, and no others.
+
+    In the root are files of other datasets, and the signing key.
+    """
     found = joined(
         blobs.read(dataset="external", column="b", offsets=[0, 1, 1], ranges=[[0, 5], [250, None], [0, 2]])
     )
     assert [data for _, _, data in found] == [bytes(range(10, 15)), bytes(range(250, 256)), b"\x00\x01"]
     (tmp_path / "secret").write_bytes(b"secret")
-    secret = lance.blob_array([lance.Blob.from_uri(f"file://{tmp_path}/secret")])
+    signing_key = blobs.root / ".lance-flight-key"
+    (other, *_) = (blobs.root / "v20.lance" / "data").iterdir()
+    assert signing_key.stat().st_size
+    files = (tmp_path / "secret", signing_key, other)
+    secrets = lance.blob_array([lance.Blob.from_uri(f"file://{file}") for file in files])
     lance.write_dataset(
-        pa.table({"b": secret}), str(blobs.root / "secret.lance"), allow_external_blob_outside_bases=True
+        pa.table({"b": secrets}), str(blobs.root / "secret.lance"), allow_external_blob_outside_bases=True
     )
-    with pytest.raises(NotImplementedError, match="no setting allows"):
-        blobs.read(dataset="secret", column="b", offsets=[0])
+    for offset in range(len(files)):
+        with pytest.raises(NotImplementedError, match="no setting allows"):
+            blobs.read(dataset="secret", column="b", offsets=[offset])
+        with pytest.raises(NotImplementedError, match="no setting allows"):
+            blobs.read("take", dataset="secret", offsets=[offset], blob_handling="all_binary")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"lance-encoding:blob": "true"},
+        {"lance-encoding:packed": None},
+        {"ARROW:extension:name": "lance.blob.v2"},
+    ],
+    ids=lambda metadata: next(iter(metadata)),
+)
+def test_numbers_of_a_client_do_not_become_places_of_blobs(
+    blobs: Blobs, metadata: dict[str, str | None]
+) -> None:
+    """T11: a struct like the descriptor of a blob stays a struct, and its column keeps its form."""
+    members = {"kind": 3, "position": 0, "size": 0, "blob_id": 0, "blob_uri": f"file://{blobs.outside}/file"}
+    types = (pa.uint8(), pa.uint64(), pa.uint64(), pa.uint32(), pa.string())
+    layout = pa.struct(list(zip(members, types, strict=True)))
+    column = pa.field("b", layout, metadata={"lance-encoding:packed": "true"})
+    table = pa.Table.from_arrays([pa.array([members], layout)], schema=pa.schema([column]))
+    with flight_client.connect(blobs.server.uri) as client:
+        client.write("forged", table, mode="overwrite")
+        with pytest.raises(InvalidInputError, match="belongs to the type of a field"):
+            client.update_config("forged", field_metadata={"b": metadata})
+    assert blobs.read("scan", dataset="forged", blob_handling="all_binary").to_pylist() == [{"b": members}]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -26,10 +26,13 @@ import flight_client
 import lance_core
 from flight_server.handlers.actions import ACTIONS
 from flight_server.requests.names import DatasetReference
-from flight_server.rights.grants import RIGHTS
+from flight_server.requests.write_command import WriteCommand
+from flight_server.rights.grants import RIGHTS, parse_grants
 from flight_server.rights.needed import rights_to
+from flight_server.security.identity import Identity
 from flight_server.service import Service
 from flight_server.settings import Settings
+from lance_core.errors import DatasetNotFoundError, InvalidInputError
 from support.granted import (
     HELD,
     LIMITED,
@@ -333,6 +336,23 @@ def test_creation_tells_nothing(granted: Granted) -> None:
         outcome = call_on(channel, "DoAction", request, headers=headers_of("owner"))
         assert outcome.code is NOT_FOUND
     assert digest_of(granted.root) == digest
+
+
+def test_a_name_below_a_hidden_dataset(tmp_path: Path) -> None:
+    """T3: the answer does not say that there is a dataset. Whoever may list it, is told."""
+    lance_core.write_dataset(NEW, tmp_path / "plain")
+    grants = [{"subject": name, "datasets": ["plain/*"], "rights": ["write"]} for name in ("ana", "ben")]
+    grants.append({"subject": "ben", "datasets": ["plain"], "rights": ["list"]})
+    service = Service(Settings(str(tmp_path), grant=parse_grants(json.dumps(grants))))
+    command = WriteCommand(DatasetReference("plain/x"), mode="create")
+    for subject, error, message in (
+        ("ana", DatasetNotFoundError, "^no dataset that you may write is named 'plain/x'$"),
+        ("ben", InvalidInputError, "'plain' is a dataset or a file"),
+    ):
+        caller = service.on_behalf_of(Identity(subject)).needing("write")
+        with pytest.raises(error, match=message):
+            caller.changes.create(command, NEW.schema)
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["plain"]
 
 
 def test_claims_of_a_token_are_granted(granted: Granted) -> None:
