@@ -12,6 +12,7 @@ from flight_server.cli.rendering import print_table
 from flight_server.cli.server_options import Arguments, resolve, with_settings
 from flight_server.cli.values import readable_bytes
 from flight_server.configuration.values import parse_bytes
+from flight_server.logs import without_secrets
 from flight_server.settings import Settings
 
 _SECRET = "(secret)"
@@ -41,10 +42,11 @@ def config(
         _explain(settings, explain_subject, role or [], as_json)
         return
     described = list(_described(settings, given))
+    served = None if root is None else without_secrets(settings.root)
     if as_json:
-        print(json.dumps({"root": None if root is None else settings.root, "settings": described}))
+        print(json.dumps({"root": served, "settings": described}))
         return
-    rows = [] if root is None else [("root", settings.root, "ROOT")]
+    rows = [] if served is None else [("root", served, "ROOT")]
     rows += [(each["name"].replace("_", "-"), _shown(each), each["from"]) for each in described]
     print_table(("setting", "value", "from"), rows, folded=("value",))
 
@@ -76,6 +78,8 @@ def _described(settings: Settings, given: Arguments) -> Iterator[dict[str, Any]]
         if not setting.metadata:
             continue
         value = getattr(settings, setting.name)
+        if isinstance(value, str):  # perhaps a URL
+            value = without_secrets(value)
         if setting.name == "grant":
             value = [grant.as_data() for grant in value]
         if not setting.repr:

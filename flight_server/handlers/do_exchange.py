@@ -9,6 +9,7 @@ from flight_server.handlers.descriptor import lookup_of
 from flight_server.handlers.incoming import Incoming
 from flight_server.handlers.rpc import rpc
 from flight_server.service import Service
+from flight_server.telemetry.meters import num_bytes
 from lance_core.errors import InvalidInputError
 
 
@@ -42,4 +43,5 @@ def do_exchange(
                     writer.write_batch(rows)
                     call.sent(rows)
                     num_rows += rows.num_rows
-                    service.send_rate.spend(caller, rows.nbytes)
+                    if service.send_rate.is_limited:
+                        service.send_rate.spend(caller, num_bytes(rows))

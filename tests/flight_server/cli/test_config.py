@@ -83,7 +83,12 @@ def test_secrets_are_not_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     described = settings("--signing-key-file", key_file)
     assert described["signing_key"] == {"value": "(secret)", "from": f"{key_file} (--signing-key-file)"}
     assert described["storage_options"] == {"value": "(secret)", "from": "LANCE_FLIGHT_STORAGE_OPTIONS"}
-    for arguments in ([], ["--json"], ["--signing-key-file", key_file]):
+    root = f"s3://bucket/tables?aws_secret_access_key={canary}"
+    collector = f"http://user:{canary}@collector:4318/v1/traces"
+    urls = [root, "--trace-endpoint", collector]
+    shown = json.loads(run_verb("config", *urls, "--json").stdout)
+    assert shown["root"] == "s3://bucket/tables?aws_secret_access_key=***"
+    for arguments in ([], ["--json"], ["--signing-key-file", key_file], urls, [*urls, "--json"]):
         done = run_verb("config", *arguments)
         assert canary not in done.stdout + done.stderr
     options_file = tmp_path / "options"
