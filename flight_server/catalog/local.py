@@ -391,7 +391,9 @@ class Catalog:
             directories = self._base_directories
             if not isinstance(base, BlobDirectory):
                 directories = (self._root, *directories)
-            if any(path == allowed or _is_below(path, allowed) for allowed in directories):
+            elif _is_in(path, self._root):  # a directory that contains the root does not open it
+                directories = tuple(each for each in directories if not _is_in(self._root, each))
+            if any(_is_in(path, allowed) for allowed in directories):
                 return LocalStorage(path, is_resolved=True)
         raise UnsupportedFeatureError(f"{base}: its files are in a directory that no setting allows")
 
@@ -425,6 +427,10 @@ def ambiguous(name: str, found: Iterable[str]) -> InvalidInputError:
     return InvalidInputError(
         f"dataset name {shown(name)} is ambiguous, rename one", found=" and ".join(map(shown, found))
     )
+
+
+def _is_in(path: str, directory: str) -> bool:
+    return path == directory or _is_below(path, directory)
 
 
 def _is_below(path: str, directory: str) -> bool:

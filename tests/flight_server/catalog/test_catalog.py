@@ -17,8 +17,15 @@ import pytest
 from flight_server.catalog.local import Catalog
 from flight_server.catalog.store import StoreCatalog
 from flight_server.requests.names import DatasetReference
-from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError, VersionNotFoundError
+from lance_core.errors import (
+    DatasetNotFoundError,
+    InvalidInputError,
+    LanceError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
 from lance_core.storage import LocalStorage
+from lance_core.table.bases import BlobDirectory
 
 CACHE_BYTES = 1 << 20
 
@@ -329,3 +336,26 @@ def test_no_hostile_name_opens_anything_outside(tmp_path: Path, hostile_names: l
     assert result["accepted"] == 0
     assert result["outside"] == []
     assert result["inside"] > 0
+
+
+def test_a_directory_that_contains_the_root_does_not_open_it_for_blobs(tmp_path: Path) -> None:
+    """T3, T11: only a directory within the root, allowed by its own name, does."""
+    root = tmp_path / "root"
+    (root / "media").mkdir(parents=True)
+    (tmp_path / "beside").mkdir()
+    storage = LocalStorage(str(root))
+    for allowed, inside in ((tmp_path, False), (root, False), (root / "media", True)):
+        catalog = Catalog(str(root), 1 << 20, (str(allowed),))
+        with pytest.raises(UnsupportedFeatureError, match="no setting allows"):
+            catalog._open_base(BlobDirectory(f"file://{root}"), storage)
+        assert _is_opened(catalog, root / "media", storage) is inside
+        assert _is_opened(catalog, tmp_path / "beside", storage) is (allowed == tmp_path)
+
+
+def _is_opened(catalog: Catalog, directory: Path, storage: LocalStorage) -> bool:
+    """Return whether a catalog opens a directory for blobs."""
+    try:
+        catalog._open_base(BlobDirectory(f"file://{directory}"), storage)
+    except UnsupportedFeatureError:
+        return False
+    return True
