@@ -54,6 +54,7 @@ def test_examples_run_in_order(
         exec(compile(padded, page, "exec", dont_inherit=True), names)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)  # all pages with Spark; a minute on a quiet machine
 def test_examples_with_spark_run_in_order(demo_server: str) -> None:
     """One process runs all pages with Spark: starting Java takes longer than what they do with it."""

@@ -18,6 +18,7 @@ from support.server import RunningServer, start_server
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 def test_the_commands_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers get a free port and the address that clients of this machine can reach."""
     monkeypatch.chdir(tmp_path)

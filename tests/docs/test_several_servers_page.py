@@ -34,6 +34,7 @@ def named(uri: str) -> set[str]:
     return {each.uri.decode() for endpoint in info.endpoints for each in endpoint.locations[:-1]}
 
 
+@pytest.mark.long
 def test_the_commands_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[RunningServer]
 ) -> None:

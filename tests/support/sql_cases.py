@@ -364,7 +364,6 @@ foo(id)
 a.b.c
 nocol
 overlay(s placing 'x' from 1)
-json_extract(s, '$.a')
 """.strip().split("\n")
 """Texts that neither takes."""
 

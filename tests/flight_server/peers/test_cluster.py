@@ -101,6 +101,7 @@ class Load:
         return any(each.done() and each.result() is None for each in self._running)
 
 
+@pytest.mark.long
 def test_clients_notice_nothing_when_servers_come_and_go(cluster: Cluster) -> None:
     """T34: one server is added, one is killed, one drains; every plan names the servers that are ready."""
     one, two, three = cluster.uris
