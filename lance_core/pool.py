@@ -2,9 +2,9 @@
 
 One pool has a thread per core. The other pool reads remote files: most of its threads wait for an answer.
 
-Both pools have two lanes, each with its own threads. The first calls of a flow run in the first lane, however
-many calls long scans have submitted ahead in the other. A flow is a sequence of calls that one reader waits
-for, such as the windows of a scan.
+In a server both pools have two lanes, each with its own threads: see `set_worker_niceness`. The first calls
+of a flow run in the first lane, however many calls long scans have submitted ahead in the other. A flow is a
+sequence of calls that one reader waits for, such as the windows of a scan.
 """
 
 from __future__ import annotations
@@ -43,11 +43,14 @@ class Flow:
 
 
 class WorkerPool:
-    """Threads of both lanes, as many in each. Thread-safe."""
+    """Threads of both lanes, as many in each; one lane if the niceness is 0. Thread-safe."""
 
     def __init__(self, num_threads: int, name: str) -> None:
         self._first = ThreadPoolExecutor(num_threads, thread_name_prefix=f"{name}-first")
-        self._other = ThreadPoolExecutor(num_threads, thread_name_prefix=name, initializer=_make_nice)
+        # Elsewhere few calls wait for each other, and more threads than cores slow a filtered scan.
+        self._other = self._first
+        if _niceness:
+            self._other = ThreadPoolExecutor(num_threads, thread_name_prefix=name, initializer=_make_nice)
 
     def submit(
         self, call: Callable[..., T], *arguments: object, flow: Flow | None = None, num_bytes: int = 0
@@ -71,8 +74,8 @@ def set_worker_niceness(niceness: int) -> None:
     """Set the niceness of the threads of long scans and of writes, in pools that are made from now on.
 
     Args:
-        niceness: 0 to 19, as for `nice`. If it is a little more than 0, a server answers short calls between
-            the windows of scans.
+        niceness: 0 to 19, as for `nice`. If it is more than 0, pools have two lanes, and a server answers
+            short calls between the windows of scans.
     """
     global _niceness
     _niceness = niceness
@@ -139,8 +142,7 @@ def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Ite
 
 
 def _make_nice() -> None:
-    if _niceness:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _niceness)
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _niceness)
 
 
 def _forget_pools() -> None:
