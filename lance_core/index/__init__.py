@@ -1,6 +1,5 @@
-"""Index files of other writers, which are rewritten when a compaction moves rows.
+"""Files of indices, one segment at a time. Nothing here reads a table or commits.
 
-kinds.py, scalar.py, text.py, vector.py   kinds of indices, and how the files of each are rewritten
-copying.py                                reading an index file, and writing its copy
-moved_rows.py, row_sets.py                new addresses of moved rows; bitmaps of rows
+row_sets.py      sets of row keys as index files contain them
+moving/          segments of any kind, rewritten with new row addresses after a compaction
 """

@@ -25,9 +25,9 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lance_core.index.copying import SegmentCopy
-from lance_core.index.kinds import MOVABLE
-from lance_core.index.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
+from lance_core.index.moving.copying import SegmentCopy
+from lance_core.index.moving.kinds import MOVABLE
+from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage

@@ -26,9 +26,9 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.writer_options import FileTail
-from lance_core.index.copying import SegmentCopy, SourceFile
-from lance_core.index.moved_rows import Flags, MovedRows
-from lance_core.index.scalar import buffer_number
+from lance_core.index.moving.copying import SegmentCopy, SourceFile
+from lance_core.index.moving.moved_rows import Flags, MovedRows
+from lance_core.index.moving.scalar import buffer_number
 from lance_core.proto import index_pb2
 
 _AUXILIARY = "auxiliary.idx"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lance_core.index.copying import SegmentCopy
-from lance_core.index.moved_rows import MovedRows
-from lance_core.index.scalar import move_bitmap, move_btree, move_ngram
-from lance_core.index.text import move_text
-from lance_core.index.vector import move_vector
+from lance_core.index.moving.copying import SegmentCopy
+from lance_core.index.moving.moved_rows import MovedRows
+from lance_core.index.moving.scalar import move_bitmap, move_btree, move_ngram
+from lance_core.index.moving.text import move_text
+from lance_core.index.moving.vector import move_vector
 
 Mover = Callable[[SegmentCopy, MovedRows], None]
 """Writes the files of a segment with new row addresses."""

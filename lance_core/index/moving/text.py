@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyroaring
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.index.copying import SegmentCopy, SourceFile
-from lance_core.index.moved_rows import MovedRows
+from lance_core.index.moving.copying import SegmentCopy, SourceFile
+from lance_core.index.moving.moved_rows import MovedRows
 
 _MOST_PARTITIONS = 1 << 16
 

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.writer_options import FileTail
-from lance_core.index.copying import SegmentCopy, SourceFile
-from lance_core.index.moved_rows import MovedRows
-from lance_core.index.row_sets import Map64, TreeMap, move_column, move_set
+from lance_core.index.moving.copying import SegmentCopy, SourceFile
+from lance_core.index.moving.moved_rows import MovedRows
+from lance_core.index.moving.moved_sets import move_column, move_set
+from lance_core.index.row_sets import Map64, TreeMap
 
 _PAGE_ROWS = 4096
 """Default number of rows in a page of a B-tree."""

@@ -7,7 +7,7 @@ import pyroaring
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_core.index.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
+from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
 
 OFFSET_BITS = 32
 

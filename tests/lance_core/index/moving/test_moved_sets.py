@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
-from lance_core.index import row_sets
-from lance_core.index.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
-from lance_core.index.row_sets import Container, Map64, TreeMap, move_set, move_sets
+from lance_core.index.moving import moved_sets
+from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
+from lance_core.index.moving.moved_sets import move_set, move_sets
+from lance_core.index.row_sets import Container, Map64, TreeMap
 
 CONTAINERS: list[Container] = [TreeMap(), Map64()]
 EXAMPLE = bytes.fromhex("010000000000000014000000" + "3a300000010000000000010010000000" + "02000400")
@@ -43,7 +44,7 @@ def test_the_example_of_the_format() -> None:
 @pytest.mark.parametrize("most_keys", [1, 5, 1 << 20])
 def test_keys_that_move(container: Container, most_keys: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sets of many keys are translated in parts, with the same result."""
-    monkeypatch.setattr(row_sets, "_MOST_KEYS", most_keys)
+    monkeypatch.setattr(moved_sets, "_MOST_KEYS", most_keys)
     keys = [[0, 5, 4, (1 << 32) + 3, (2 << 32) + 1], [4], [(7 << 32) + 1, 3]]
     sets = [
         container.write(
