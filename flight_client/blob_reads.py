@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +17,9 @@ class BlobReads:
     _snapshot: Snapshot
 
     @property
+    @abstractmethod
     def _conditions(self) -> list[str]:
         """Filters of the dataset, as text."""
-        raise NotImplementedError
 
     def take_blobs(
         self,

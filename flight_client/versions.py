@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Self
@@ -37,9 +38,9 @@ class Versions:
 
     _snapshot: Snapshot
 
+    @abstractmethod
     def _of(self, snapshot: Snapshot) -> Self:
         """Return another version with the conditions of this dataset."""
-        raise NotImplementedError
 
     @property
     def _actions(self) -> _DatasetActions:

@@ -7,6 +7,7 @@ DuckDB, DataFusion and other engines push columns and conditions to objects for 
 from __future__ import annotations
 
 import sys
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator
 from functools import cache
 from importlib import import_module
@@ -53,13 +54,13 @@ class ArrowDataset(_Marker):
             return type(self)
 
     @property
+    @abstractmethod
     def schema(self) -> pa.Schema:
         """The columns, with the nullability and metadata of their fields."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scanner(self, columns: Any = None, filter: Any = None, **arguments: Any) -> LanceScanner:
         """Return a scan of the rows."""
-        raise NotImplementedError
 
     def count_rows(self, filter: Any = None, **arguments: Any) -> int:
         """Count live rows; with a filter, those that match. Without a filter no data is read.
