@@ -12,6 +12,7 @@ from types import FrameType
 
 import lance_core
 from flight_server.http.ports import Ports
+from flight_server.limits.processors import Processors
 from flight_server.listener import Listener
 from flight_server.logs import configure_audit, configure_logging, log_event, without_secrets
 from flight_server.monitoring.process_monitor import ProcessMonitor
@@ -34,6 +35,7 @@ def run_server(
     settings: Settings,
     ready: Callable[[Service, str], None] | None = None,
     worker: int | None = None,
+    processors: Processors | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; then end the process with exit code 0. SIGHUP reads files again.
 
@@ -46,6 +48,7 @@ def run_server(
         settings: settings of the server.
         ready: gets the service and the URI when the server is ready, instead of stdout.
         worker: number of the process for its log, if it is one of several behind a port.
+        processors: share of the process in the processors, if it is one of several.
     """
     received = signals()
     # No stack may reach a client, and the binding attaches one to NOT_FOUND, INVALID_ARGUMENT and
@@ -55,7 +58,7 @@ def run_server(
     configure_audit(settings.audit_log)
     if worker is None:
         report_unknown_variables()
-    service = Service(settings)
+    service = Service(settings, processors)
     listener = Listener(service)
     uri = listener.server.uri
     service.servers.update(own=listener.server.locations)

@@ -8,7 +8,6 @@ refs         tags and branches                      writing/references.py
 upkeep       compaction and cleanup                 writing/upkeep.py
 """
 
-import os
 import time
 from collections.abc import Mapping
 from copy import copy
@@ -19,6 +18,7 @@ from flight_server.catalog.local import Catalog
 from flight_server.catalog.store import StoreCatalog
 from flight_server.limits.admission import Admission, limit_of
 from flight_server.limits.allocator import Allocator
+from flight_server.limits.processors import Processors
 from flight_server.limits.rate import SendRate
 from flight_server.limits.turns import Turns
 from flight_server.peers.servers import Servers
@@ -80,8 +80,10 @@ class Memory:
 class Service:
     """Service of one root: a catalog of datasets, and the objects that read and change the datasets."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, processors: Processors | None = None) -> None:
+        """Make the service. `processors` are those of the machine, unless other processes share them."""
         self.settings = settings
+        self.processors = processors or Processors.of_process()
         self.servers = Servers()
         self.allocator = Allocator()
         self.meters = Meters()
@@ -89,9 +91,10 @@ class Service:
         self.admission = Admission(
             limit_of(settings.max_streams, settings.max_caller_streams),
             limit_of(settings.max_puts, settings.max_caller_puts),
+            self.processors,
         )
         self.send_rate = SendRate(settings.max_caller_bytes_per_second, self.admission)
-        self.turns = Turns(len(os.sched_getaffinity(0)), self.admission)
+        self.turns = Turns(self.processors)
         set_worker_niceness(_WORKER_NICENESS)
         # Half for rows decoded ahead, a quarter each for metadata and for memory kept for reuse.
         self._session = Session(

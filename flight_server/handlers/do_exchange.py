@@ -1,7 +1,5 @@
 """DoExchange: batches of keys in, for each of them one batch of rows out."""
 
-import time
-
 from pyarrow import flight
 
 from flight_server.handlers.call import Call, named
@@ -37,7 +35,7 @@ def do_exchange(
                     "a take over DoExchange receives batches of keys only, found a metadata message"
                 )
             if keys is not None:
-                service.admission.last_call = time.monotonic()
+                service.processors.note_call()
                 service.send_rate.wait(caller)
                 with lookup.rows(keys) as rows:
                     writer.write_batch(rows)

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from flight_server.errors import DrainingError, OverloadedError
+from flight_server.limits.processors import Processors
 
 _FIRST_GAP_SECONDS = 0.5
 """Time between the ends of two calls of a kind, before any has ended."""
@@ -99,10 +100,11 @@ class Admission:
     """Counter of the running calls, streams, lookups, uploads and changes, with a limit for each kind.
 
     A caller is a text: the subject of an identity, or the host of an anonymous client. `close` refuses new
-    calls. `end_streams` ends the running streams.
+    calls. `end_streams` ends the running streams. `processors` learn when calls come in.
     """
 
-    def __init__(self, streams: Limit, puts: Limit) -> None:
+    def __init__(self, streams: Limit, puts: Limit, processors: Processors) -> None:
+        self._processors = processors
         self._changed = threading.Condition()
         self._calls = _Slots("calls", Limit(sys.maxsize, sys.maxsize))
         self._streams = _Slots("streams", streams)
@@ -110,8 +112,6 @@ class Admission:
         self._puts = _Slots("uploads", puts)
         self._changes = _Slots("changes", puts)
         self._running = 0
-        self.last_call = 0.0
-        """Time of `time.monotonic` at which the latest call, or the latest batch of keys, came in."""
         self._closed = False
         self._ending = threading.Event()
 
@@ -144,7 +144,7 @@ class Admission:
                 raise DrainingError("the server is shutting down; try another one or again later")
             slots.enter(caller)
             self._running += 1
-            self.last_call = time.monotonic()
+            self._processors.note_call()
 
     def _leave(self, slots: _Slots, caller: str) -> None:
         with self._changed:

@@ -10,7 +10,7 @@ import heapq
 import threading
 import time
 
-from flight_server.limits.admission import Admission
+from flight_server.limits.processors import Processors
 
 _FREE_BYTES = 4 << 20
 """Bytes that each stream sends before it needs turns."""
@@ -19,17 +19,13 @@ _SLOW_SECONDS = 0.02
 _SLOW_BYTES_PER_SECOND = 64 << 20
 _MOST_BEHIND_BYTES = 64 << 20
 """Bytes by which a stream may be behind the others and still catch up."""
-_BUSY_SECONDS = 0.1
-"""Time after a call for which others are expected to follow."""
 
 
 class Turns:
-    """Turns of the streams of one server. Thread-safe."""
+    """Turns of the streams of one process. Thread-safe."""
 
-    def __init__(self, num_processors: int, admission: Admission) -> None:
-        """Let streams send for so many processors. `admission` knows when the latest call began."""
-        self._num_processors = num_processors
-        self._admission = admission
+    def __init__(self, processors: Processors) -> None:
+        self._processors = processors
         self._changed = threading.Condition()
         self._waiting: list[tuple[int, int, StreamTurns]] = []
         self._sending: dict[StreamTurns, float] = {}
@@ -46,8 +42,8 @@ class Turns:
     @property
     def most(self) -> int:
         """Number of streams that may send just now."""
-        is_busy = time.monotonic() - self._admission.last_call < _BUSY_SECONDS
-        return max(1, self._num_processors // 2) if is_busy else self._num_processors
+        share = self._processors.share
+        return max(1, share // 2) if self._processors.have_short_calls else share
 
     def stream(self) -> "StreamTurns":
         """Return the turns of one more stream."""

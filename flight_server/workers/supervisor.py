@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from flight_server.http.ports import PORT_SETTINGS, Ports
+from flight_server.limits.processors import shared_file
 from flight_server.logs import configure_logging, log_event
 from flight_server.peers.checks import Peers
 from flight_server.process import report_unknown_variables, signals, started
@@ -105,6 +106,7 @@ class Supervisor:
         if key.origin == "memory":  # the workers share it
             self._given["signing_key"] = key.key.hex()
         self._ports = [settings.worker_port and settings.worker_port + n for n in range(settings.workers)]
+        self._calls = shared_file()
         self._lock = threading.RLock()
         self._report_lock = threading.Lock()
         self._report_numbers = itertools.count()
@@ -231,12 +233,16 @@ class Supervisor:
                 stdout=subprocess.PIPE,
                 text=True,
                 env=environment,
+                pass_fds=(self._calls.fileno(),),
                 start_new_session=True,  # Ctrl-C goes to all processes of a terminal: workers hear of it once
             )
         assert process.stdin is not None
         assert process.stdout is not None
         with process, suppress(BrokenPipeError):
-            process.stdin.write(Start(number + 1, self._settings.root, settings).to_json() + "\n")
+            start = Start(
+                number + 1, self._settings.root, self._settings.workers, self._calls.fileno(), settings
+            )
+            process.stdin.write(start.to_json() + "\n")
             process.stdin.flush()
             if uri := process.stdout.readline().strip():
                 worker = _Running(process, uri)

@@ -13,9 +13,9 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
+from flight_server.limits.processors import Processors
 from flight_server.process import run_server
 from flight_server.service import Service
 from flight_server.settings import Settings
@@ -30,11 +30,14 @@ class Start:
     number: int
     """1 for the first worker."""
     root: str
+    num_workers: int
+    calls_fd: int
+    """Descriptor of the file that the workers share, see `Processors`."""
     settings: Mapping[str, str]
     """Texts of the settings that are not left to their defaults, by name; some are secrets."""
 
     def to_json(self) -> str:
-        return json.dumps({"number": self.number, "root": self.root, "settings": dict(self.settings)})
+        return json.dumps(asdict(self))
 
 
 def locations_message(own: Sequence[str], ready_peers: Sequence[str]) -> str:
@@ -44,15 +47,17 @@ def locations_message(own: Sequence[str], ready_peers: Sequence[str]) -> str:
 
 def main() -> None:
     """Serve as the supervisor says. Exit code 1: the server cannot start, and stderr has the reason."""
-    start: dict[str, Any] = json.loads(sys.stdin.readline())
+    start = Start(**json.loads(sys.stdin.readline()))
 
     def ready(service: Service, uri: str) -> None:
         print(uri, flush=True)
         threading.Thread(target=_listen, args=(service,), daemon=True).start()
 
     try:
-        settings = Settings.resolve(start["root"], start["settings"], {})
-        run_server(settings, ready, worker=start["number"])
+        settings = Settings.resolve(start.root, start.settings, {})
+        with open(start.calls_fd, "r+b", buffering=0) as calls:
+            processors = Processors.of_process(start.num_workers, calls)
+        run_server(settings, ready, start.number, processors)
     except LanceError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

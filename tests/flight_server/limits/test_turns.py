@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
@@ -9,6 +10,7 @@ import pytest
 
 from flight_server.errors import DrainingError
 from flight_server.limits.admission import Admission, Limit
+from flight_server.limits.processors import Processors, shared_file
 from flight_server.limits.rate import SendRate
 from flight_server.limits.turns import StreamTurns, Turns
 
@@ -17,7 +19,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def admission() -> Admission:
-    return Admission(Limit(9, 9), Limit(9, 9))
+    return Admission(Limit(9, 9), Limit(9, 9), Processors(1))
 
 
 def sending(turns: Turns, num_bytes: int, sent: list[int], until: threading.Event) -> threading.Thread:
@@ -39,9 +41,9 @@ def sending(turns: Turns, num_bytes: int, sent: list[int], until: threading.Even
     return thread
 
 
-def test_streams_send_the_same_bytes_whatever_their_windows_are(admission: Admission) -> None:
+def test_streams_send_the_same_bytes_whatever_their_windows_are() -> None:
     """T32: the stream that has sent the least is the next, also if it began later."""
-    turns, sent, until = Turns(2, admission), list[int](), threading.Event()
+    turns, sent, until = Turns(Processors(2)), list[int](), threading.Event()
     threads = [sending(turns, size * MIB, sent, until) for size in (4, 8, 8, 16)]
     while sum(sent) < 400 * MIB:
         time.sleep(0.01)
@@ -58,13 +60,26 @@ def test_streams_send_the_same_bytes_whatever_their_windows_are(admission: Admis
     assert turns.waiting == 0
 
 
-def test_fewer_streams_send_while_short_calls_come_in(admission: Admission) -> None:
+def test_fewer_streams_send_while_short_calls_come_in() -> None:
     """T32: half of the processors are left to short calls, and one stream may always send."""
-    turns = Turns(4, admission)
+    processors = Processors(4)
+    turns = Turns(processors)
     assert turns.most == 4
-    with admission.call():
+    with Admission(Limit(1, 1), Limit(1, 1), processors).call():
         assert turns.most == 2
-        assert Turns(1, admission).most == 1
+    alone = Processors(1)
+    alone.note_call()
+    assert Turns(alone).most == 1
+
+
+def test_processes_of_one_server_hear_of_calls_to_the_others() -> None:
+    """T32: a scan leaves processors to a lookup in another worker."""
+    with shared_file() as file:
+        here, there = (Processors.of_process(2, file) for _ in range(2))
+    assert here.share == max(1, len(os.sched_getaffinity(0)) // 2)
+    assert not here.have_short_calls
+    there.note_call()
+    assert here.have_short_calls
 
 
 def first_bytes_sent(turns: Turns) -> StreamTurns:
@@ -74,9 +89,9 @@ def first_bytes_sent(turns: Turns) -> StreamTurns:
     return stream
 
 
-def test_a_stalled_client_keeps_no_turn(admission: Admission) -> None:
+def test_a_stalled_client_keeps_no_turn() -> None:
     """T29: a client that does not read delays others no longer than a fast client would."""
-    turns = Turns(1, admission)
+    turns = Turns(Processors(1))
     stalled, other = first_bytes_sent(turns), first_bytes_sent(turns)
     stalled.begin(4 * MIB)
     began = time.monotonic()
@@ -97,9 +112,9 @@ def test_a_stalled_client_keeps_no_turn(admission: Admission) -> None:
     assert not stalled.is_slow
 
 
-def test_the_first_bytes_need_no_turn(admission: Admission) -> None:
+def test_the_first_bytes_need_no_turn() -> None:
     """T32: a lookup does not wait for the scans that send."""
-    turns = Turns(1, admission)
+    turns = Turns(Processors(1))
     scan = first_bytes_sent(turns)
     scan.begin(1 << 40)  # nobody can take it away for hours
     lookup = turns.stream()
