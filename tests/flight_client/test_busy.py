@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,39 +14,10 @@ from pyarrow import flight
 import flight_client
 from flight_client.errors import from_flight
 from flight_client.retries import Retries
+from support.held_uploads import end_after, held_upload
 from support.served import StartServer
-from support.server import RunningServer
 
 ROWS = pa.table({"n": [1, 2, 3]})
-
-
-@contextmanager
-def held_upload(server: RunningServer) -> Iterator[None]:
-    """An upload that has begun, and lasts as long as the block."""
-    command = json.dumps({"write": {"dataset": "held", "mode": "create", "report_bytes": 1}})
-    with server.client() as client:
-        writer, reader = client.do_put(flight.FlightDescriptor.for_command(command), ROWS.schema)
-        assert "progress" in json.loads(reader.read().to_pybytes())
-        try:
-            yield
-        finally:
-            with pytest.raises(pa.ArrowInvalid, match="ended without the message"):
-                writer.close()
-
-
-def end_after(seconds: float, server: RunningServer) -> threading.Thread:
-    """Hold the only upload of a server for so long."""
-    has_begun = threading.Event()
-
-    def hold() -> None:
-        with held_upload(server):
-            has_begun.set()
-            time.sleep(seconds)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert has_begun.wait(30)
-    return thread
 
 
 def test_clients_come_back_when_they_are_told(tmp_path: Path, serve: StartServer) -> None:
