@@ -2,8 +2,13 @@
 # little-endian int64. Every function raises CorruptData if the bytes contradict the format.
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 from typing_extensions import Buffer as _Bytes
+
+# NumPy's arrays have the buffer protocol, but say so to type checkers only from Python 3.12 on.
+_Numbers = _Bytes | np.ndarray[Any, Any]
 
 class CorruptData(ValueError): ...  # noqa: N818
 class OffsetOverflow(OverflowError): ...  # noqa: N818
@@ -575,4 +580,158 @@ def take_rows(
 
     A part is the columns of a file, rows (int64, in any order), and their places among the `num_rows` rows of
     the result. Without places they are the whole result.
+    """
+
+class StoredVectors:
+    """Vectors or codes of the rows of a partition, and a query with which they are compared one by one."""
+
+    def __len__(self) -> int: ...
+    @staticmethod
+    def plain(metric: str, vectors: _Numbers, query: _Numbers) -> StoredVectors:
+        """Vectors of float32, for `l2` or `dot`, or of bytes, for `hamming`."""
+
+    @staticmethod
+    def scalar_codes(codes: _Numbers, query: _Numbers, scale: float) -> StoredVectors:
+        """Codes of one byte per dimension, compared by squared distances of codes times `scale`."""
+
+    @staticmethod
+    def scalar_products(codes: _Numbers, query: _Numbers, scale: float, offset: float) -> StoredVectors:
+        """Codes of one byte per dimension, compared by products with a query of float32, times `scale`."""
+
+    @staticmethod
+    def product_codes(
+        codes: _Numbers, table: _Numbers, num_sub_vectors: int, bits: int, scale: float, offset: float
+    ) -> StoredVectors:
+        """Codes of sub-vectors, row after row; see `lookup_table` for the table."""
+
+class Graph:
+    """Graph (HNSW) over the rows of a partition."""
+
+    def __init__(
+        self, num_nodes: int, entry: int, levels: Sequence[tuple[_Numbers, _Numbers, _Numbers]]
+    ) -> None:
+        """Check and copy the levels, level 0 first.
+
+        A level has its nodes, where the neighbours of each begin, and all neighbours: arrays of uint32.
+        """
+
+    @staticmethod
+    def build(vectors: StoredVectors, max_neighbors: int, beam_width: int, max_levels: int) -> Graph:
+        """Build a graph. Level 0 has up to `2 * max_neighbors` neighbours of a node."""
+
+    @property
+    def entry(self) -> int: ...
+    @property
+    def num_bytes(self) -> int: ...
+    def levels(self) -> list[tuple[Block, Block, Block]]:
+        """Return the levels in the form that the constructor takes."""
+
+class BestRows:
+    """The rows with the smallest distances, at most `count`; of equal distances the smallest keys.
+
+    Distances that are NaN, below `lower`, or not below `upper` are left out. The methods offer the rows of a
+    partition: `keys` are uint64, `allowed` has a byte per row that is 0 for rows to leave out.
+    """
+
+    def __init__(self, count: int, lower: float | None = None, upper: float | None = None) -> None: ...
+    def __len__(self) -> int: ...
+    def offer(self, keys: _Numbers, allowed: _Numbers | None, distances: _Numbers) -> None:
+        """Offer rows with distances of float32."""
+
+    def scan_lookups(
+        self,
+        keys: _Numbers,
+        allowed: _Numbers | None,
+        codes: _Numbers,
+        table: _Numbers,
+        num_sub_vectors: int,
+        bits: int,
+        scale: float = 1.0,
+        offset: float = 0.0,
+        row_scales: _Numbers | None = None,
+        row_offsets: _Numbers | None = None,
+        shift: float = 0.0,
+    ) -> None:
+        """Offer rows with the sums of the table entries that their codes select.
+
+        The codes are stored byte by byte: the first bytes of all rows, then the second bytes, ...
+        The distance is `(sum + shift) * scale + offset`. Rows may have their own scales, and more offsets.
+        """
+
+    def scan_products(
+        self,
+        keys: _Numbers,
+        allowed: _Numbers | None,
+        codes: _Numbers,
+        query: _Numbers,
+        scale: float = 1.0,
+        offset: float = 0.0,
+        row_scales: _Numbers | None = None,
+        row_offsets: _Numbers | None = None,
+        shift: float = 0.0,
+    ) -> None:
+        """Offer rows with the products of their codes, a byte per dimension, and a query of float32."""
+
+    def scan_code_distances(
+        self, keys: _Numbers, allowed: _Numbers | None, codes: _Numbers, query: _Numbers, scale: float
+    ) -> None:
+        """Offer rows with the squared distances of their codes and the code of a query, times `scale`."""
+
+    def scan_plain(self, keys: _Numbers, allowed: _Numbers | None, vectors: StoredVectors) -> None:
+        """Offer all rows with their distances."""
+
+    def search_graph(
+        self, keys: _Numbers, allowed: _Numbers | None, vectors: StoredVectors, graph: Graph, width: int
+    ) -> None:
+        """Offer the nearest rows that a walk through the graph with a beam of `width` rows finds.
+
+        If fewer than a tenth of the rows are allowed, all allowed rows are offered instead.
+        """
+
+    def merge(self, other: BestRows) -> None:
+        """Offer the rows of another collection."""
+
+    def sorted(self) -> tuple[Block, Block]:
+        """Return the keys (uint64) and the distances (float32), nearest first."""
+
+def lookup_table(metric: str, query: _Numbers, codebook: _Numbers, num_sub_vectors: int) -> Block:
+    """Return the terms of distances: squared distances for `l2`, negative products for `dot`.
+
+    Args:
+        metric: `l2` or `dot`.
+        query: float32.
+        codebook: Codewords of each sub-vector, dimension by dimension: [sub-vector][dimension][codeword].
+        num_sub_vectors: Number of sub-vectors.
+
+    Returns:
+        float32, [sub-vector][codeword].
+    """
+
+def nearest_centroids(
+    metric: str, vectors: _Numbers, stride: int, start: int, dimension: int, centroids: _Numbers
+) -> tuple[Block, Block]:
+    """Return the number of the nearest centroid of each vector (uint32), and its distance (float32).
+
+    Args:
+        metric: `l2`, or `dot`, for which the centroid with the largest product is nearest.
+        vectors: float32, `stride` numbers per vector.
+        stride: Numbers of a whole vector.
+        start: First number of the part of each vector that is compared.
+        dimension: Length of this part.
+        centroids: float32, `dimension` numbers each.
+    """
+
+def sum_clusters(
+    vectors: _Numbers, stride: int, start: int, dimension: int, clusters: _Numbers, num_clusters: int
+) -> tuple[Block, Block]:
+    """Return the sum (float64) of the vectors of each cluster, and their number (int64).
+
+    `clusters` has the cluster of each vector (uint32); the other arguments are those of `nearest_centroids`.
+    """
+
+def code_sizes(vectors: _Numbers, dimension: int, bits: int) -> Block:
+    """Return a number of `bits` bits for each element of rotated vectors, one byte each.
+
+    An element stands for its number plus one half, times a scale of its vector. The number of a negative
+    element is the complement of that of its size.
     """

@@ -8,21 +8,62 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class VectorIndexDetails(_message.Message):
-    __slots__ = ("hnsw_index_config", "pq", "sq", "rq", "flat")
-    class Part(_message.Message):
+    __slots__ = ("metric_type", "target_partition_size", "hnsw_index_config", "pq", "sq", "rq", "flat", "runtime_hints")
+    class Graph(_message.Message):
+        __slots__ = ("max_connections", "construction_ef", "max_level")
+        MAX_CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+        CONSTRUCTION_EF_FIELD_NUMBER: _ClassVar[int]
+        MAX_LEVEL_FIELD_NUMBER: _ClassVar[int]
+        max_connections: int
+        construction_ef: int
+        max_level: int
+        def __init__(self, max_connections: _Optional[int] = ..., construction_ef: _Optional[int] = ..., max_level: _Optional[int] = ...) -> None: ...
+    class ProductCodes(_message.Message):
+        __slots__ = ("num_bits", "num_sub_vectors")
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        NUM_SUB_VECTORS_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        num_sub_vectors: int
+        def __init__(self, num_bits: _Optional[int] = ..., num_sub_vectors: _Optional[int] = ...) -> None: ...
+    class ScalarCodes(_message.Message):
+        __slots__ = ("num_bits",)
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        def __init__(self, num_bits: _Optional[int] = ...) -> None: ...
+    class RotatedCodes(_message.Message):
+        __slots__ = ("num_bits", "rotation_type")
+        NUM_BITS_FIELD_NUMBER: _ClassVar[int]
+        ROTATION_TYPE_FIELD_NUMBER: _ClassVar[int]
+        num_bits: int
+        rotation_type: int
+        def __init__(self, num_bits: _Optional[int] = ..., rotation_type: _Optional[int] = ...) -> None: ...
+    class Plain(_message.Message):
         __slots__ = ()
         def __init__(self) -> None: ...
+    class RuntimeHintsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    METRIC_TYPE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_PARTITION_SIZE_FIELD_NUMBER: _ClassVar[int]
     HNSW_INDEX_CONFIG_FIELD_NUMBER: _ClassVar[int]
     PQ_FIELD_NUMBER: _ClassVar[int]
     SQ_FIELD_NUMBER: _ClassVar[int]
     RQ_FIELD_NUMBER: _ClassVar[int]
     FLAT_FIELD_NUMBER: _ClassVar[int]
-    hnsw_index_config: VectorIndexDetails.Part
-    pq: VectorIndexDetails.Part
-    sq: VectorIndexDetails.Part
-    rq: VectorIndexDetails.Part
-    flat: VectorIndexDetails.Part
-    def __init__(self, hnsw_index_config: _Optional[_Union[VectorIndexDetails.Part, _Mapping]] = ..., pq: _Optional[_Union[VectorIndexDetails.Part, _Mapping]] = ..., sq: _Optional[_Union[VectorIndexDetails.Part, _Mapping]] = ..., rq: _Optional[_Union[VectorIndexDetails.Part, _Mapping]] = ..., flat: _Optional[_Union[VectorIndexDetails.Part, _Mapping]] = ...) -> None: ...
+    RUNTIME_HINTS_FIELD_NUMBER: _ClassVar[int]
+    metric_type: int
+    target_partition_size: int
+    hnsw_index_config: VectorIndexDetails.Graph
+    pq: VectorIndexDetails.ProductCodes
+    sq: VectorIndexDetails.ScalarCodes
+    rq: VectorIndexDetails.RotatedCodes
+    flat: VectorIndexDetails.Plain
+    runtime_hints: _containers.ScalarMap[str, str]
+    def __init__(self, metric_type: _Optional[int] = ..., target_partition_size: _Optional[int] = ..., hnsw_index_config: _Optional[_Union[VectorIndexDetails.Graph, _Mapping]] = ..., pq: _Optional[_Union[VectorIndexDetails.ProductCodes, _Mapping]] = ..., sq: _Optional[_Union[VectorIndexDetails.ScalarCodes, _Mapping]] = ..., rq: _Optional[_Union[VectorIndexDetails.RotatedCodes, _Mapping]] = ..., flat: _Optional[_Union[VectorIndexDetails.Plain, _Mapping]] = ..., runtime_hints: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class FragmentReuseIndexDetails(_message.Message):
     __slots__ = ("inline", "external")
@@ -57,13 +98,29 @@ class FragmentReuseIndexDetails(_message.Message):
     external: FragmentReuseIndexDetails.ExternalFile
     def __init__(self, inline: _Optional[_Union[FragmentReuseIndexDetails.Content, _Mapping]] = ..., external: _Optional[_Union[FragmentReuseIndexDetails.ExternalFile, _Mapping]] = ...) -> None: ...
 
+class Tensor(_message.Message):
+    __slots__ = ("data_type", "shape", "data")
+    DATA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data_type: int
+    shape: _containers.RepeatedScalarFieldContainer[int]
+    data: bytes
+    def __init__(self, data_type: _Optional[int] = ..., shape: _Optional[_Iterable[int]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
 class IVF(_message.Message):
-    __slots__ = ("offsets", "lengths")
+    __slots__ = ("centroids", "offsets", "lengths", "centroids_tensor", "loss")
+    CENTROIDS_FIELD_NUMBER: _ClassVar[int]
     OFFSETS_FIELD_NUMBER: _ClassVar[int]
     LENGTHS_FIELD_NUMBER: _ClassVar[int]
+    CENTROIDS_TENSOR_FIELD_NUMBER: _ClassVar[int]
+    LOSS_FIELD_NUMBER: _ClassVar[int]
+    centroids: _containers.RepeatedScalarFieldContainer[float]
     offsets: _containers.RepeatedScalarFieldContainer[int]
     lengths: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, offsets: _Optional[_Iterable[int]] = ..., lengths: _Optional[_Iterable[int]] = ...) -> None: ...
+    centroids_tensor: Tensor
+    loss: float
+    def __init__(self, centroids: _Optional[_Iterable[float]] = ..., offsets: _Optional[_Iterable[int]] = ..., lengths: _Optional[_Iterable[int]] = ..., centroids_tensor: _Optional[_Union[Tensor, _Mapping]] = ..., loss: _Optional[float] = ...) -> None: ...
 
 class JsonIndexDetails(_message.Message):
     __slots__ = ("target_details",)

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from google.protobuf.message import DecodeError
 
@@ -29,15 +28,11 @@ from lance_core.file.writer_options import FileTail
 from lance_core.index.moving.copying import SegmentCopy, SourceFile
 from lance_core.index.moving.moved_rows import Flags, MovedRows
 from lance_core.index.moving.scalar import buffer_number
+from lance_core.index.vector.layouts import Codes, packed, transposed, transposed_back, unpacked
 from lance_core.proto import index_pb2
 
 _AUXILIARY = "auxiliary.idx"
-_BLOCK_ROWS = 32
-_ROW_ORDER = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
-"""Order of the rows of half a RaBitQ block in its bytes."""
 
-Codes = npt.NDArray[np.uint8]
-"""Code bytes, one row per indexed row."""
 Turn = Callable[[Codes], Codes]
 
 
@@ -174,39 +169,3 @@ def _left_codes(column: pa.FixedSizeListArray, flags: list[Flags], turn_back: Tu
         part if each.all() else turn(turn_back(part)[each]) for part, each in zip(parts, flags, strict=True)
     ]
     return pa.FixedSizeListArray.from_arrays(pa.array(np.concatenate(left).ravel()), type=column.type)
-
-
-def transposed(codes: Codes) -> Codes:
-    """Return the codes of a partition byte by byte: all first bytes, then all second bytes, ..."""
-    return np.ascontiguousarray(codes.T).reshape(codes.shape)
-
-
-def transposed_back(codes: Codes) -> Codes:
-    """Return the codes that `transposed` made, row by row again."""
-    return np.ascontiguousarray(codes.reshape(codes.shape[1], codes.shape[0]).T)
-
-
-def packed(codes: Codes) -> Codes:
-    """Return the RaBitQ codes of a partition in blocks of 32 rows.
-
-    A block has 32 bytes per code byte: byte `j` holds the low halves of row `_ROW_ORDER[j]` and of the row 16
-    behind it, byte `j + 16` the high halves. The rows after the last whole block are transposed.
-    """
-    num_rows, width = codes.shape
-    whole = num_rows // _BLOCK_ROWS * _BLOCK_ROWS
-    blocks = codes[:whole].reshape(-1, 2, 16, width)[:, :, _ROW_ORDER]
-    low = (blocks[:, 0] & 15) | (blocks[:, 1] << 4)
-    high = (blocks[:, 0] >> 4) | (blocks[:, 1] & 0xF0)
-    turned = np.concatenate((low, high), axis=1).transpose(0, 2, 1)
-    return np.concatenate((turned.ravel(), transposed(codes[whole:]).ravel())).reshape(codes.shape)
-
-
-def unpacked(codes: Codes) -> Codes:
-    """Return the codes that `packed` made, row by row again."""
-    num_rows, width = codes.shape
-    whole = num_rows // _BLOCK_ROWS * _BLOCK_ROWS
-    low, high = np.split(codes[:whole].reshape(-1, width, _BLOCK_ROWS).transpose(0, 2, 1), 2, axis=1)
-    halves = np.empty((whole // _BLOCK_ROWS, 2, 16, width), np.uint8)
-    halves[:, 0, _ROW_ORDER] = (low & 15) | (high << 4)
-    halves[:, 1, _ROW_ORDER] = (low >> 4) | (high & 0xF0)
-    return np.concatenate((halves.reshape(whole, width), transposed_back(codes[whole:])))

@@ -95,9 +95,10 @@ using OffsetsAndData = std::tuple<Block, Block>;
 inline OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
 
 // Binds the kernels of the other files in this folder: encoders (encode.cpp), single values (single_values.cpp), and
-// reading and decoding of many columns at once (miniblock.cpp).
+// reading and decoding of many columns at once (miniblock.cpp), vector indices (vector_index.cpp).
 void bind_encoders(nb::module_& m);
 void bind_picks(nb::module_& m);
 void bind_miniblock(nb::module_& m);
+void bind_vector_index(nb::module_& m);
 
 }  // namespace lance

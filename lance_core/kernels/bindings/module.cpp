@@ -567,4 +567,5 @@ NB_MODULE(_kernels, m) {
   bind_encoders(m);
   bind_picks(m);
   bind_miniblock(m);
+  bind_vector_index(m);
 }

@@ -1,0 +1,232 @@
+"""Kernels of vector indices against the same in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from lance_core import kernels
+from lance_core.kernels import BestRows, CorruptData, Graph, StoredVectors
+
+CHANCE = np.random.default_rng(5)
+Array = npt.NDArray[Any]
+
+
+def kept(best: BestRows) -> tuple[list[int], Array]:
+    """Return the keys and the distances of the best rows."""
+    keys, distances = best.sorted()
+    return np.frombuffer(keys, np.uint64).tolist(), np.frombuffer(distances, np.float32)
+
+
+def nearest(keys: Array, distances: Array, k: int, allowed: Array | None = None) -> tuple[list[int], Array]:
+    """Return what `BestRows` should keep."""
+    usable = np.ones(len(keys), bool) if allowed is None else allowed
+    order = [i for i in np.lexsort((keys, distances)) if usable[i] and not np.isnan(distances[i])][:k]
+    return keys[order].tolist(), distances[order].astype(np.float32)
+
+
+def check(best: BestRows, keys: Array, distances: Array, k: int, allowed: Array | None = None) -> None:
+    """Compare the best rows with those by distances in NumPy."""
+    found, at = kept(best)
+    expected, expected_at = nearest(keys, distances, k, allowed)
+    np.testing.assert_allclose(at, expected_at, rtol=1e-5, atol=1e-4)
+    assert len(set(found) & set(expected)) >= len(expected) - 1
+
+
+def test_best_rows_keep_the_smallest_keys_of_equal_distances() -> None:
+    keys = np.arange(50, dtype=np.uint64)[::-1].copy()
+    best = BestRows(5)
+    best.offer(keys, None, np.zeros(50, np.float32))
+    assert kept(best)[0] == [0, 1, 2, 3, 4]
+
+
+def test_best_rows_leave_out_nan_and_what_is_outside_the_bounds() -> None:
+    keys = np.arange(6, dtype=np.uint64)
+    distances = np.array([np.nan, 1, 2, 3, -np.inf, np.inf], np.float32)
+    best = BestRows(9)
+    best.offer(keys, None, distances)
+    assert kept(best)[0] == [4, 1, 2, 3, 5]
+    best = BestRows(9, 1.0, 3.0)
+    best.offer(keys, None, distances)
+    assert kept(best)[0] == [1, 2]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("num_rows", [1, 31, 700])
+@pytest.mark.parametrize("num_sub_vectors", [2, 6, 7])
+def test_lookups_are_sums_of_table_entries(bits: int, num_rows: int, num_sub_vectors: int) -> None:
+    if bits == 4 and num_sub_vectors % 2:
+        return
+    numbers = CHANCE.integers(0, 1 << bits, (num_rows, num_sub_vectors))
+    rows = (numbers if bits == 8 else numbers[:, ::2] | numbers[:, 1::2] << 4).astype(np.uint8)
+    table = CHANCE.standard_normal((num_sub_vectors, 1 << bits)).astype(np.float32)
+    sums = table[np.arange(num_sub_vectors), numbers].sum(axis=1)
+    keys = CHANCE.permutation(num_rows).astype(np.uint64)
+    allowed = CHANCE.random(num_rows) < 0.8
+    best = BestRows(20)
+    columns = np.ascontiguousarray(rows.T)
+    best.scan_lookups(keys, allowed, columns, table, num_sub_vectors, bits, 2.0, 1.0)
+    check(best, keys, sums * 2 + 1, 20, allowed)
+    scales, offsets = CHANCE.random(num_rows).astype(np.float32), CHANCE.random(num_rows).astype(np.float32)
+    best = BestRows(20)
+    best.scan_lookups(keys, None, columns, table, num_sub_vectors, bits, 1.0, 3.0, scales, offsets, 0.5)
+    check(best, keys, (sums + 0.5) * scales + offsets + 3, 20)
+    compared = StoredVectors.product_codes(rows, table, num_sub_vectors, bits, 2.0, 1.0)
+    best = BestRows(20)
+    best.scan_plain(keys, allowed, compared)
+    check(best, keys, sums * 2 + 1, 20, allowed)
+
+
+@pytest.mark.parametrize("dimension", [1, 15, 16, 33, 128])
+def test_codes_of_one_byte_per_dimension(dimension: int) -> None:
+    codes = CHANCE.integers(0, 256, (600, dimension)).astype(np.uint8)
+    keys = CHANCE.permutation(600).astype(np.uint64)
+    query = CHANCE.standard_normal(dimension).astype(np.float32)
+    best = BestRows(10)
+    best.scan_products(keys, None, codes, query, -1.0, 1.0)
+    check(best, keys, 1 - codes.astype(np.float64) @ query, 10)
+    best = BestRows(10)
+    best.scan_plain(keys, None, StoredVectors.scalar_products(codes, query, -1.0, 1.0))
+    check(best, keys, 1 - codes.astype(np.float64) @ query, 10)
+    distances = ((codes.astype(np.float64) - codes[7]) ** 2).sum(axis=1) * 0.5
+    best = BestRows(10)
+    best.scan_code_distances(keys, None, codes, codes[7].copy(), 0.5)
+    check(best, keys, distances, 10)
+    best = BestRows(10)
+    best.scan_plain(keys, None, StoredVectors.scalar_codes(codes, codes[7].copy(), 0.5))
+    check(best, keys, distances, 10)
+
+
+@pytest.mark.parametrize("dimension", [1, 17, 96])
+def test_plain_vectors(dimension: int) -> None:
+    vectors = CHANCE.standard_normal((300, dimension)).astype(np.float32)
+    bits = CHANCE.integers(0, 256, (300, dimension)).astype(np.uint8)
+    query = vectors[3] + np.float32(0.1)
+    keys = np.arange(300, dtype=np.uint64)
+    for metric, stored, asked, distances in (
+        ("l2", vectors, query, ((vectors - query) ** 2).sum(axis=1)),
+        ("dot", vectors, query, 1 - vectors @ query),
+        ("hamming", bits, bits[0], np.bitwise_count(bits ^ bits[0]).sum(axis=1)),
+    ):
+        best = BestRows(10)
+        best.scan_plain(keys, None, StoredVectors.plain(metric, stored, asked.copy()))
+        check(best, keys, distances, 10)
+
+
+@pytest.mark.parametrize("metric", ["l2", "dot"])
+def test_lookup_tables(metric: str) -> None:
+    codebook = CHANCE.standard_normal((3, 16, 5)).astype(np.float32)
+    query = CHANCE.standard_normal(15).astype(np.float32)
+    parts = query.reshape(3, 1, 5)
+    expected = ((parts - codebook) ** 2 if metric == "l2" else -parts * codebook).sum(axis=2)
+    table = kernels.lookup_table(metric, query, np.ascontiguousarray(codebook.transpose(0, 2, 1)), 3)
+    np.testing.assert_allclose(
+        np.frombuffer(table, np.float32).reshape(3, 16), expected, rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("metric", ["l2", "dot"])
+@pytest.mark.parametrize(("num_vectors", "count"), [(1, 1), (9, 16), (100, 17), (333, 300)])
+def test_nearest_centroids(metric: str, num_vectors: int, count: int) -> None:
+    whole = CHANCE.standard_normal((num_vectors, 13)).astype(np.float32) + 100
+    vectors = whole[:, 2:11].astype(np.float64)
+    centroids = CHANCE.standard_normal((count, 9)).astype(np.float32) + 100
+    if metric == "l2":
+        distances = ((vectors[:, None] - centroids) ** 2).sum(axis=2)
+    else:
+        distances = 1 - vectors @ centroids.T
+    numbers, found = kernels.nearest_centroids(metric, whole, 13, 2, 9, centroids)
+    clusters = np.frombuffer(numbers, np.uint32)
+    chosen = distances[np.arange(num_vectors), clusters]
+    np.testing.assert_allclose(chosen, distances.min(axis=1), rtol=1e-4)
+    np.testing.assert_allclose(np.frombuffer(found, np.float32), chosen, rtol=1e-4)
+    sums, sizes = kernels.sum_clusters(whole, 13, 2, 9, clusters, count)
+    expected = np.zeros((count, 9))
+    np.add.at(expected, clusters, vectors)
+    np.testing.assert_allclose(np.frombuffer(sums, np.float64).reshape(count, 9), expected)
+    assert np.frombuffer(sizes, np.int64).tolist() == np.bincount(clusters, minlength=count).tolist()
+
+
+@pytest.mark.parametrize("bits", range(1, 9))
+def test_codes_of_sizes_point_in_the_direction_of_the_vector(bits: int) -> None:
+    """The cosines are those that the reference reaches; see docs/format.md."""
+    vectors = CHANCE.standard_normal((50, 72)).astype(np.float32)
+    sizes = np.frombuffer(kernels.code_sizes(vectors, 72, bits), np.uint8).reshape(50, 72)
+    coded = sizes - (2.0**bits - 0.5) + (vectors >= 0) * 2.0**bits
+    cosines = (coded * vectors).sum(axis=1) / np.linalg.norm(coded, axis=1) / np.linalg.norm(vectors, axis=1)
+    assert cosines.mean() > [0.94, 0.982, 0.9945, 0.9985, 0.9996, 0.9999, 0.99997, 0.99999][bits - 1]
+
+
+def test_graphs_find_the_nearest_rows() -> None:
+    vectors = CHANCE.standard_normal((2000, 12)).astype(np.float32)
+    keys = CHANCE.permutation(2000).astype(np.uint64)
+    graph = Graph.build(StoredVectors.plain("l2", vectors, vectors[0]), 12, 60, 7)
+    copy = Graph(2000, graph.entry, graph.levels())
+    found = 0
+    for query in CHANCE.standard_normal((20, 12)).astype(np.float32):
+        compared = StoredVectors.plain("l2", vectors, query)
+        distances = ((vectors - query) ** 2).sum(axis=1)
+        best = BestRows(10)
+        best.search_graph(keys, None, compared, copy, 60)
+        found += len(set(kept(best)[0]) & set(nearest(keys, distances, 10)[0]))
+        some = CHANCE.random(2000) < 0.3
+        best = BestRows(10)
+        best.search_graph(keys, some, compared, graph, 60)
+        assert set(kept(best)[0]) <= set(keys[some].tolist())
+        few = CHANCE.random(2000) < 0.02
+        best = BestRows(10)
+        best.search_graph(keys, few, compared, graph, 60)
+        check(best, keys, distances, 10, few)
+    assert found >= 196
+
+
+def test_graphs_of_equal_vectors_and_of_one() -> None:
+    same = np.ones((300, 4), np.float32)
+    keys = np.arange(300, dtype=np.uint64)
+    for count in (1, 300):
+        compared = StoredVectors.plain("l2", same[:count], same[0])
+        best = BestRows(5)
+        best.search_graph(keys[:count], None, compared, Graph.build(compared, 4, 10, 3), 20)
+        assert len(best) == min(5, count)
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [],
+        [([0, 1], [0, 1], [1])],
+        [([0, 1], [0, 1, 2], [1, 2])],
+        [([0, 1], [0, 2, 1], [1])],
+        [([0, 1], [0, 1, 1], [1]), ([5], [0, 0], [])],
+        [([0, 1], [0, 1, 1], [1]), ([1, 0], [0, 0, 0], [])],
+        [([1, 0], [0, 1, 1], [1])],
+    ],
+)
+def test_damaged_graphs_are_refused(levels: list[tuple[list[int], list[int], list[int]]]) -> None:
+    """T5: numbers of nodes and neighbours are checked before a walk uses them."""
+    with pytest.raises(CorruptData):
+        Graph(2, 0, [tuple(np.array(part, np.uint32) for part in level) for level in levels])
+    with pytest.raises(CorruptData):
+        Graph(2, 2, [(np.arange(2, dtype=np.uint32), np.zeros(3, np.uint32), np.zeros(0, np.uint32))])
+
+
+def test_sizes_that_do_not_fit_are_refused() -> None:
+    keys, codes = np.arange(4, dtype=np.uint64), np.zeros((4, 8), np.uint8)
+    best, table = BestRows(3), np.zeros((8, 256), np.float32)
+    with pytest.raises(CorruptData):
+        best.scan_lookups(keys, None, codes[:3], table, 8, 8)
+    with pytest.raises(CorruptData):
+        best.scan_lookups(keys, None, codes, table[:7], 8, 8)
+    with pytest.raises(CorruptData):
+        best.scan_lookups(keys, np.ones(3, bool), codes, table, 8, 8)
+    with pytest.raises(CorruptData):
+        best.scan_products(keys, None, codes, np.zeros(9, np.float32))
+    with pytest.raises(CorruptData):
+        best.scan_code_distances(keys, None, codes, np.zeros(7, np.uint8), 1.0)
+    with pytest.raises(CorruptData):
+        kernels.sum_clusters(np.zeros((2, 4), np.float32), 4, 0, 4, np.array([0, 3], np.uint32), 3)
+    with pytest.raises(CorruptData):
+        kernels.nearest_centroids("l2", np.zeros(9, np.float32), 4, 0, 4, np.zeros(4, np.float32))
