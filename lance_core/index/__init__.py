@@ -2,5 +2,6 @@
 
 row_sets.py      sets of row keys as index files contain them
 vector/          vector indices
+text/            full text indices
 moving/          segments of any kind, rewritten with new row addresses after a compaction
 """

@@ -735,3 +735,145 @@ def code_sizes(vectors: _Numbers, dimension: int, bits: int) -> Block:
     An element stands for its number plus one half, times a scale of its vector. The number of a negative
     element is the complement of that of its size.
     """
+
+class WordReader:
+    """Divides texts into words, and numbers the distinct words in the order of their first occurrence."""
+
+    def __init__(
+        self,
+        splitting: str,
+        letters: _Bytes | None,
+        min_ngram: int,
+        max_ngram: int,
+        prefixes_only: bool,
+        max_bytes: int | None,
+        lower_ascii: bool,
+    ) -> None:
+        """Choose how texts are divided.
+
+        `splitting`: "letters" (words are runs of the characters in the bitmap `letters` of all code points),
+        "blanks" (of ASCII), "whole" (a text is a word) or "ngrams" (all sequences of `min_ngram` to
+        `max_ngram` characters, or only those at the beginning). Words of `max_bytes` bytes or more are
+        left out.
+        `lower_ascii`: the letters A to Z become a to z.
+        """
+
+    def read(
+        self,
+        data: _Bytes | None,
+        offsets: _Bytes,
+        offset_bits: int,
+        num_texts: int,
+        document_ends: _Bytes | None,
+    ) -> tuple[Block, Block, Block]:
+        """Read texts. `document_ends` (int64) ends each document, a run of texts; None: each text is one.
+
+        Returns the number of each word (uint32), its position in its document (uint32), and the end of each
+        document in the words (int64).
+        """
+
+    @property
+    def num_words(self) -> int:
+        """Number of distinct words so far."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the distinct words."""
+
+    def words(self, first: int) -> tuple[Block, Block]:
+        """Return the distinct words from number `first` on: int64 offsets, and bytes."""
+
+class TermCollector:
+    """Gathers the terms of documents, and makes posting lists of them."""
+
+    def __init__(self, with_positions: bool) -> None: ...
+    def add(self, words: _Bytes, positions: _Bytes | None, ends: _Bytes, terms: _Bytes) -> Block:
+        """Add documents as `WordReader.read` returns them. `terms` (int32) has the term of each word, or -1.
+
+        Returns the number of terms of each document (uint32). Documents without terms get no number.
+        """
+
+    @property
+    def num_documents(self) -> int:
+        """Number of documents with terms."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the gathered terms."""
+
+    def sort(self, order: _Bytes | None, ranks: _Bytes) -> None:
+        """End the gathering. `order` (uint32) has the documents in their new order, `ranks` (uint32) the new
+        number of each term.
+        """
+
+    def encode(self, first: int, end: int) -> tuple[Block, Block, Block, Block, Block, Block, Block, Block]:
+        """Return the posting lists of the terms `[first, end)`.
+
+        Blocks of all lists; end of each block (int64); number of blocks up to the end of each list (int32);
+        bounds of the scores (float32); lengths (uint32); positions; end of the positions of each list
+        (int64); start of the positions of each block (uint32).
+        """
+
+def find_key(map: _Bytes, key: _Bytes) -> int | None:
+    """Return the value of a key of a map in the format of the Rust crate `fst`, None if it is not there."""
+
+def expand_map(map: _Bytes, max_bytes: int) -> tuple[Block, Block, Block]:
+    """Return the keys of a map, ascending: int64 offsets, and bytes; and their values (uint32)."""
+
+def build_map(offsets: _Bytes, data: _Bytes | None, values: _Bytes) -> Block:
+    """Return a map of ascending keys (int64 offsets) with their values (uint32)."""
+
+def similar_terms(
+    offsets: _Bytes, data: _Bytes | None, term: _Bytes, distance: int, prefix_bytes: int, limit: int
+) -> list[int]:
+    """Return the numbers of the first `limit` ascending terms (int64 offsets) within an edit distance."""
+
+class Postings:
+    """A posting list: documents with the frequency of a term, in blocks that are decoded when needed."""
+
+    def __init__(
+        self,
+        data: _Bytes,
+        ends: _Bytes,
+        length: int,
+        num_documents: int,
+        block_size: int,
+        fixed_tail: bool,
+    ) -> None:
+        """Describe a list of `length` documents in blocks that end at `ends` (int64). All documents are less
+        than `num_documents`.
+        """
+
+    def __len__(self) -> int: ...
+    def decode(self) -> tuple[Block, Block]:
+        """Return the documents and the frequencies (uint32)."""
+
+def decode_positions(
+    data: _Bytes | None, block_starts: _Bytes, frequencies: _Bytes, block_size: int, packed: bool
+) -> Block:
+    """Return the positions (uint32) of a term, document by document; `block_starts` are uint32."""
+
+def decode_position_lists(
+    data: _Bytes | None, ends: _Bytes, document_ends: _Bytes, frequencies: _Bytes
+) -> Block:
+    """Return the positions (uint32) of a term from byte strings per document; ends are int64."""
+
+def match_phrase(words: Sequence[tuple[_Bytes, _Bytes, _Bytes, int]], slop: int) -> Block:
+    """Return the documents (uint32) that have a phrase.
+
+    A word of the phrase is its documents, their frequencies, its positions (uint32), and its place.
+    """
+
+def best_documents(
+    terms: Sequence[tuple[Postings, float, int]],
+    norms: _Bytes,
+    allowed: _Bytes | None,
+    required_words: int,
+    limit: int | None,
+) -> tuple[Block, Block]:
+    """Return the documents (uint32) with the best scores (float32), best first.
+
+    A term has its posting list, its weight, and the number of the word that it stands for. A score is the sum
+    of weight * 2.2 * f / (f + norm). `norms` (float32) and `allowed` (bytes, 0 leaves out) have an entry per
+    document. Documents need terms of all `required_words` words, if this is not 0.
+    """

@@ -94,11 +94,11 @@ using OffsetsAndData = std::tuple<Block, Block>;
 
 inline OffsetsAndData as_tuple(VariableValues values) { return {std::move(values.offsets), std::move(values.data)}; }
 
-// Binds the kernels of the other files in this folder: encoders (encode.cpp), single values (single_values.cpp), and
-// reading and decoding of many columns at once (miniblock.cpp), vector indices (vector_index.cpp).
-void bind_encoders(nb::module_& m);
-void bind_picks(nb::module_& m);
-void bind_miniblock(nb::module_& m);
-void bind_vector_index(nb::module_& m);
+// Bind the kernels of the other files in this folder.
+void bind_encoders(nb::module_& m);      // encode.cpp
+void bind_picks(nb::module_& m);         // single_values.cpp
+void bind_miniblock(nb::module_& m);     // miniblock.cpp
+void bind_vector_index(nb::module_& m);  // vector_index.cpp
+void bind_text(nb::module_& m);          // text.cpp
 
 }  // namespace lance

@@ -568,4 +568,5 @@ NB_MODULE(_kernels, m) {
   bind_picks(m);
   bind_miniblock(m);
   bind_vector_index(m);
+  bind_text(m);
 }

@@ -1,0 +1,201 @@
+#include "text/collector.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "text/packing.hpp"
+
+namespace lance {
+namespace {
+
+constexpr size_t kBlock = 128;
+
+template <class T>
+Block block_of(const std::vector<T>& values) {
+  Block block(values.size() * sizeof(T));
+  copy_bytes(block.data(), values.data(), block.size());
+  return block;
+}
+
+template <class T>
+void append(std::vector<uint8_t>& out, T value) {
+  out.resize(out.size() + sizeof(T));
+  store<T>(out.data() + out.size() - sizeof(T), value);
+}
+
+void pack(const uint32_t* values, std::vector<uint8_t>& out) {
+  uint32_t all = 0;
+  for (size_t i = 0; i < kBlock; ++i) {
+    all |= values[i];
+  }
+  unsigned bits = bit_width(all);
+  out.push_back(static_cast<uint8_t>(bits));
+  pack_lanes(values, bits, out);
+}
+
+}  // namespace
+
+Block TermCollector::add(Bytes words, Bytes positions, Bytes ends, Bytes terms) {
+  size_t num_words = words.size / 4, num_terms = terms.size / 4;
+  if (is_sorted_ || (with_positions_ && positions.size != words.size)) {
+    corrupt("%zu bytes of positions for %zu words", positions.size, num_words);
+  }
+  Block counts(ends.size / 2);
+  size_t at = 0;
+  for (size_t document = 0; document < ends.size / 8; ++document) {
+    auto end = load<int64_t>(ends.data + 8 * document);
+    if (end < static_cast<int64_t>(at) || end > static_cast<int64_t>(num_words)) {
+      corrupt("document %zu ends at word %lld of %zu", document, static_cast<long long>(end), num_words);
+    }
+    size_t before = terms_.size();
+    for (; at < static_cast<size_t>(end); ++at) {
+      uint32_t word = load<uint32_t>(words.data + 4 * at);
+      if (word >= num_terms) {
+        corrupt("word %u of %zu", word, num_terms);
+      }
+      auto term = load<int32_t>(terms.data + 4 * word);
+      if (term >= 0) {
+        terms_.push_back(static_cast<uint32_t>(term));
+        if (with_positions_) {
+          positions_.push_back(load<uint32_t>(positions.data + 4 * at));
+        }
+      }
+    }
+    store<uint32_t>(counts.data() + 4 * document, static_cast<uint32_t>(terms_.size() - before));
+    if (terms_.size() > before) {
+      if (ends_.size() == UINT32_MAX) {
+        corrupt("more than %zu documents", ends_.size());
+      }
+      ends_.push_back(terms_.size());
+    }
+  }
+  return counts;
+}
+
+void TermCollector::sort(Bytes order, Bytes ranks) {
+  size_t num_terms = ranks.size / 4, num_documents = ends_.size();
+  if (is_sorted_ || (order.size != 0 && order.size / 4 != num_documents)) {
+    corrupt("an order of %zu documents for %zu", order.size / 4, num_documents);
+  }
+  is_sorted_ = true;
+  term_starts_.assign(num_terms + 1, 0);
+  for (uint32_t& term : terms_) {
+    uint32_t rank = term < num_terms ? load<uint32_t>(ranks.data + 4 * term) : UINT32_MAX;
+    if (rank >= num_terms) {
+      corrupt("term %u of %zu", term, num_terms);
+    }
+    term = rank;
+    ++term_starts_[rank + 1];
+  }
+  for (size_t term = 0; term < num_terms; ++term) {
+    term_starts_[term + 1] += term_starts_[term];
+  }
+  std::vector<uint64_t> next(term_starts_.begin(), term_starts_.end() - 1);
+  std::vector<uint32_t> positions(positions_.size());
+  documents_.resize(terms_.size());
+  norms_.resize(num_documents);
+  float average = static_cast<float>(terms_.size()) / static_cast<float>(num_documents);
+  for (size_t document = 0; document < num_documents; ++document) {
+    size_t old = order.size == 0 ? document : load<uint32_t>(order.data + 4 * document);
+    if (old >= num_documents) {
+      corrupt("document %zu of %zu", old, num_documents);
+    }
+    size_t start = old == 0 ? 0 : ends_[old - 1];
+    norms_[document] = 1.2f * (0.25f + 0.75f * static_cast<float>(ends_[old] - start) / average);
+    for (size_t at = start; at < ends_[old]; ++at) {
+      uint64_t to = next[terms_[at]]++;
+      documents_[to] = static_cast<uint32_t>(document);
+      if (with_positions_) {
+        positions[to] = positions_[at];
+      }
+    }
+  }
+  positions_ = std::move(positions);
+  std::vector<uint32_t>().swap(terms_);
+}
+
+EncodedPostings TermCollector::encode(size_t first, size_t end) const {
+  size_t num_terms = term_starts_.empty() ? 0 : term_starts_.size() - 1;
+  if (first > end || end > num_terms) {
+    corrupt("terms [%zu, %zu) of %zu", first, end, num_terms);
+  }
+  std::vector<uint8_t> data, stream;
+  std::vector<int64_t> block_ends, position_ends;
+  std::vector<int32_t> list_ends;
+  std::vector<float> bounds;
+  std::vector<uint32_t> lengths, position_starts, documents, frequencies, deltas(kBlock), moves;
+  for (size_t term = first; term < end; ++term) {
+    documents.clear();
+    frequencies.clear();
+    size_t start = term_starts_[term];
+    for (size_t at = start; at < term_starts_[term + 1]; ++at) {
+      if (documents.empty() || documents.back() != documents_[at]) {
+        documents.push_back(documents_[at]);
+        frequencies.push_back(0);
+      }
+      ++frequencies.back();
+    }
+    auto n = static_cast<float>(documents.size());
+    float scale = 2.2f * std::log((static_cast<float>(norms_.size()) - n + 0.5f) / (n + 0.5f) + 1.0f);
+    float list_bound = 0;
+    size_t stream_start = stream.size();
+    for (size_t from = 0; from < documents.size(); from += kBlock) {
+      size_t until = std::min(from + kBlock, documents.size());
+      float bound = 0;
+      for (size_t i = from; i < until; ++i) {
+        auto f = static_cast<float>(frequencies[i]);
+        bound = std::max(bound, f / (f + norms_[documents[i]]));
+      }
+      bound *= scale;
+      list_bound = std::max(list_bound, bound);
+      append<float>(data, bound);
+      if (until - from == kBlock) {
+        append<uint32_t>(data, documents[from]);
+        deltas[0] = 0;
+        for (size_t i = 1; i < kBlock; ++i) {
+          deltas[i] = documents[from + i] - documents[from + i - 1];
+        }
+        pack(deltas.data(), data);
+        pack(frequencies.data() + from, data);
+      } else {
+        append_varint(data, documents[from]);
+        for (size_t i = from + 1; i < until; ++i) {
+          append_varint(data, documents[i] - documents[i - 1]);
+        }
+        for (size_t i = from; i < until; ++i) {
+          append_varint(data, frequencies[i]);
+        }
+      }
+      block_ends.push_back(static_cast<int64_t>(data.size()));
+      if (with_positions_) {
+        position_starts.push_back(static_cast<uint32_t>(stream.size() - stream_start));
+        moves.clear();
+        for (size_t i = from; i < until; ++i) {
+          uint32_t last = 0;
+          for (uint32_t j = 0; j < frequencies[i]; ++j, ++start) {
+            moves.push_back(positions_[start] - last);
+            last = positions_[start];
+          }
+        }
+        size_t at = 0;
+        for (; moves.size() - at >= kBlock; at += kBlock) {
+          pack(moves.data() + at, stream);
+        }
+        for (; at < moves.size(); ++at) {
+          append_varint(stream, moves[at]);
+        }
+      }
+    }
+    if (block_ends.size() > INT32_MAX || stream.size() - stream_start > UINT32_MAX) {
+      throw OffsetOverflow("posting lists of too many terms at once");
+    }
+    list_ends.push_back(static_cast<int32_t>(block_ends.size()));
+    position_ends.push_back(static_cast<int64_t>(stream.size()));
+    bounds.push_back(list_bound);
+    lengths.push_back(static_cast<uint32_t>(documents.size()));
+  }
+  return {block_of(data),    block_of(block_ends), block_of(list_ends),     block_of(bounds),
+          block_of(lengths), block_of(stream),     block_of(position_ends), block_of(position_starts)};
+}
+
+}  // namespace lance
