@@ -30,8 +30,12 @@ _RESERVED = frozenset({"_rowid", "_rowaddr", "_rowoffset"})
 _VAR_BINARY = ("string", "large_string", "binary", "large_binary", JSON)
 
 
-def schema_from_arrow(schema: pa.Schema) -> Schema:
-    """Return the Lance schema of a new table with these columns.
+def schema_from_arrow(schema: pa.Schema, *, is_table: bool = True) -> Schema:
+    """Return the Lance schema of a new table, or of an index file, with these columns.
+
+    Args:
+        schema: the columns.
+        is_table: whether it is a table, in which some names are reserved.
 
     Raises:
         InvalidInputError: a name is used twice, is reserved, has a dot at the top level, or has a zero byte;
@@ -40,7 +44,7 @@ def schema_from_arrow(schema: pa.Schema) -> Schema:
     """
     _check_names(schema.names, None)
     for name in schema.names:
-        if name in _RESERVED:
+        if is_table and name in _RESERVED:
             raise InvalidInputError("column name is reserved", column=name)
         if "." in name:
             raise InvalidInputError("name of a top-level column contains a dot", column=name)

@@ -77,6 +77,8 @@ class IndexSegment:
     type_url: str
     details: bytes = field(repr=False)
     description: IndexSegmentDescription
+    files: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
+    """Bytes of each file of the segment by name; empty in manifests of old libraries."""
 
     @property
     def index_type(self) -> str:
@@ -87,6 +89,14 @@ class IndexSegment:
         if kind == "Vector" and self.details:
             return _vector_type(self.details)
         return kind or "Unknown"
+
+    @property
+    def kind(self) -> str:
+        """Kind of the index in lower case, such as "btree"; "" if the manifest does not say.
+
+        The type URLs of some kinds have another package, and are compared without case.
+        """
+        return self.type_url.rpartition(".")[2].lower().removesuffix(_DETAILS.lower())
 
 
 def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSegment, ...]:
@@ -195,6 +205,7 @@ def _parse_segment(message: table_pb2.IndexMetadata, file: str) -> IndexSegment:
             base_id=message.base_id if message.HasField("base_id") else None,
             covering_fields=tuple(message.covering_fields),
         ),
+        files={part.path: part.size_bytes for part in message.files},
     )
 
 

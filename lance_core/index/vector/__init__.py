@@ -1,5 +1,10 @@
 """Vector indices: files that find the vectors nearest to a query without reading all vectors.
 
 segment_search.py    the question that a search asks one segment, and what the segment answers
+opened.py            a segment that answers
+partitions.py        rows and centroids of the partitions
+probes.py            how many partitions a search reads
+codes/               codes of the vectors, and how they are compared with a query
+graphs.py            graphs of partitions
 layouts.py           codes that are not stored row after row
 """

@@ -1,0 +1,100 @@
+"""Cache of what searches read from index files, limited in bytes and in open files.
+
+Index files never change, so an entry stays valid as long as the uuid in its key. An entry is anything that a
+search reads or derives from a file: the open file itself, columns, pages, dictionaries, posting lists.
+"""
+
+from __future__ import annotations
+
+import resource
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import TypeVar, cast
+
+from lance_core.counters import CacheUse, HitCounter
+from lance_core.forks import begin_anew_after_fork
+
+T = TypeVar("T")
+
+_MOST_FILES = 1024
+_ENTRY_BYTES = 512
+"""Estimated memory of an entry besides its value."""
+
+
+class IndexCache:
+    """Least recently used parts of index files; thread-safe."""
+
+    def __init__(self, max_bytes: int = 256 << 20) -> None:
+        """Make an empty cache of at most `max_bytes`; with 0 nothing is kept."""
+        self._max_bytes = max_bytes
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._max_files = _MOST_FILES if limit == resource.RLIM_INFINITY else min(_MOST_FILES, limit // 8)
+        self.begin()
+        begin_anew_after_fork(self)
+
+    def begin(self) -> None:
+        """Begin without entries, in this process or in a forked process."""
+        self._entries: OrderedDict[Hashable, tuple[object, int, bool]] = OrderedDict()
+        self._num_bytes = 0
+        self._num_files = 0
+        self._counter = HitCounter()
+        self._lock = threading.Lock()
+
+    @property
+    def max_bytes(self) -> int:
+        """Most bytes of all entries."""
+        return self._max_bytes
+
+    def use(self) -> CacheUse:
+        """Return the memory in use, and the numbers of hits and misses."""
+        with self._lock:
+            counter = self._counter
+            return CacheUse(
+                len(self._entries), self._num_bytes, self._max_bytes, counter.hits, counter.misses
+            )
+
+    def find(self, key: Hashable) -> object | None:
+        """Return the value of an entry, which counts as used; None if there is no such entry."""
+        with self._lock:
+            entry = self._entries.get(key)
+            self._counter.count(hit=entry is not None)
+            if entry is None:
+                return None
+            self._entries.move_to_end(key)
+            return entry[0]
+
+    def keep(self, key: Hashable, value: T, num_bytes: int, *, is_file: bool = False) -> T:
+        """Keep a value, and return it; return the value that another thread kept under this key before.
+
+        Args:
+            key: Key of the entry.
+            value: Any object but None, which no one changes.
+            num_bytes: Estimated memory of the value. A value that is larger than the cache is not kept.
+            is_file: Whether the value holds an open file.
+        """
+        num_bytes += _ENTRY_BYTES
+        if num_bytes > self._max_bytes:
+            return value
+        with self._lock:
+            if key in self._entries:
+                return cast(T, self._entries[key][0])
+            self._entries[key] = (value, num_bytes, is_file)
+            self._num_bytes += num_bytes
+            self._num_files += is_file
+            while self._num_bytes > self._max_bytes or self._num_files > self._max_files:
+                _, (_, dropped, was_file) = self._entries.popitem(last=False)
+                self._num_bytes -= dropped
+                self._num_files -= was_file
+            return value
+
+    def get(self, key: Hashable, load: Callable[[], T], num_bytes: Callable[[T], int]) -> T:
+        """Return the value of an entry; without it, load the value and keep it.
+
+        Two threads that miss at the same time both load. `load` must not return None; its errors are raised.
+        """
+        found = self.find(key)
+        if found is not None:
+            return cast(T, found)
+        value = load()
+        return self.keep(key, value, num_bytes(value))

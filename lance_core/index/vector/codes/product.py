@@ -1,0 +1,144 @@
+"""Product quantisation: a vector is divided into sub-vectors, and each is replaced by the nearest codeword.
+
+For `l2` and `cosine`, the codes are those of the difference to the centroid of the partition; for `dot` those
+of the vector itself. A code has 8 or 4 bits. The codebook has the codewords of the first sub-vector, then
+those of the second one, ..., whatever shape its tensor claims.
+
+The estimate of a distance is a sum over the sub-vectors. All its terms for one query and one partition are in
+a table, so that a row costs one lookup per sub-vector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from lance_core import kernels
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags, Floats
+from lance_core.index.vector.layouts import transposed, transposed_back
+from lance_core.index.vector.partitions import read_tensor
+from lance_core.kernels import BestRows, Block, StoredVectors
+from lance_core.proto import index_pb2
+
+COLUMN = "__pq_code"
+
+
+class ProductCodes:
+    """Codes of sub-vectors."""
+
+    columns = (COLUMN,)
+    is_exact = False
+
+    def __init__(self, model: CodeModel) -> None:
+        """Read the codebook.
+
+        Raises:
+            CorruptFileError: The description or the codebook contradicts the format.
+            UnsupportedFeatureError: Codes of other than 4 or 8 bits.
+        """
+        self._model = model
+        self.num_bits = model.number("nbits", 1, 32)
+        self.num_sub_vectors = model.number("num_sub_vectors", 1, model.dimension)
+        if self.num_bits not in (4, 8):
+            raise UnsupportedFeatureError(
+                "product quantisation of a vector index",
+                file=model.file,
+                expected="4 or 8 bits",
+                found=self.num_bits,
+            )
+        if model.dimension % self.num_sub_vectors or (self.num_bits == 4 and self.num_sub_vectors % 2):
+            raise CorruptFileError(
+                f"sub-vectors of {model.dimension} dimensions", file=model.file, found=self.num_sub_vectors
+            )
+        self.is_transposed = bool(model.description.get("transposed"))
+        self.codebook = _codebook(model, self.num_sub_vectors, self.num_bits)
+        self._columns_first = np.ascontiguousarray(self.codebook.transpose(0, 2, 1))
+
+    @property
+    def bytes_per_row(self) -> int:
+        """Bytes of the codes of a row."""
+        return self.num_sub_vectors * self.num_bits // 8
+
+    def load(self, batch: pa.RecordBatch, *, has_graph: bool) -> CodedRows:
+        codes = self._model.bytes_of(batch, COLUMN, self.bytes_per_row)
+        if self.is_transposed and has_graph:
+            codes = transposed_back(codes)
+        elif not self.is_transposed and not has_graph:
+            codes = transposed(codes)
+        return CodedRows(self._model.keys_of(batch), codes)
+
+    def ask(self, vector: Array) -> ProductQuestion:
+        query = np.ascontiguousarray(vector, np.float32)
+        return ProductQuestion(self, query, self._model.metric, self._model.centroids, self._model.halving)
+
+    def table(self, metric: str, query: Floats) -> Block:
+        """Return the terms of the distances from a query, or from its difference to a centroid."""
+        return kernels.lookup_table(metric, query, self._columns_first, self.num_sub_vectors)
+
+
+@dataclass(frozen=True)
+class ProductQuestion:
+    """Query for product codes. The table depends on the partition, except for `dot`."""
+
+    codes: ProductCodes
+    vector: Floats
+    metric: str
+    centroids: Array
+    scale: float
+
+    def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
+        table, offset = self._table(partition)
+        codes = self.codes
+        best.scan_lookups(
+            rows.keys,
+            allowed,
+            rows.codes,
+            table,
+            codes.num_sub_vectors,
+            codes.num_bits,
+            self.scale,
+            offset,
+        )
+
+    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
+        table, offset = self._table(partition)
+        codes = self.codes
+        return StoredVectors.product_codes(
+            rows.codes, table, codes.num_sub_vectors, codes.num_bits, self.scale, offset
+        )
+
+    def _table(self, partition: int) -> tuple[Block, float]:
+        if self.metric == "dot":
+            return self.codes.table("dot", self.vector), 1.0
+        residual = self.vector - self.centroids[partition].astype(np.float32, copy=False)
+        return self.codes.table("l2", residual), 0.0
+
+
+def _codebook(model: CodeModel, num_sub_vectors: int, num_bits: int) -> Floats:
+    """Return the codewords: [sub-vector][codeword][dimension of the sub-vector]."""
+    position = model.description.get("codebook_position") or 0
+    if position:
+        data = model.buffer(model.number("codebook_position", 1, 1 << 31))
+    else:
+        try:
+            data = bytes(model.description.get("codebook_tensor") or ())
+        except (TypeError, ValueError):
+            raise CorruptFileError("codebook of a vector index", file=model.file) from None
+    try:
+        values = read_tensor(index_pb2.Tensor.FromString(data), model.file)
+    except DecodeError:
+        raise CorruptFileError("codebook of a vector index does not decode", file=model.file) from None
+    num_codewords = 1 << num_bits
+    if values.size != num_codewords * model.dimension:
+        raise CorruptFileError(
+            "codebook of a vector index",
+            file=model.file,
+            expected=f"{num_codewords * model.dimension} numbers",
+            found=values.shape,
+        )
+    shape = (num_sub_vectors, num_codewords, model.dimension // num_sub_vectors)
+    return np.ascontiguousarray(values, np.float32).reshape(shape)

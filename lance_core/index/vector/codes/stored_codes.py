@@ -1,0 +1,167 @@
+"""Common parts of all kinds of codes, and the reading of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.kernels import BestRows, StoredVectors
+
+ROW_KEY = "_rowid"
+"""Column of the row keys."""
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class CodedRows:
+    """Codes of the rows of one partition, in the layout that the kernels of their kind expect."""
+
+    keys: npt.NDArray[np.uint64]
+    codes: Array
+    row_scales: Floats | None = None
+    row_offsets: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all arrays."""
+        arrays = (self.keys, self.codes, self.row_scales, self.row_offsets)
+        return sum(array.nbytes for array in arrays if array is not None)
+
+
+class Question(Protocol):
+    """One query vector, prepared for codes of one segment."""
+
+    def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
+        """Offer the rows of a partition with their distances, except those that `allowed` excludes."""
+
+    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
+        """Return the rows of a partition as a graph compares them with the query one by one."""
+
+
+class StoredCodes(Protocol):
+    """Codes of one segment."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the file with the codes, without the row keys."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the distances are exact. Otherwise they are estimates."""
+
+    def load(self, batch: pa.RecordBatch, *, has_graph: bool) -> CodedRows:
+        """Return the rows of a partition from the columns `ROW_KEY` and `columns`.
+
+        If `has_graph`, the result is for `Question.compare`, otherwise for `Question.scan`.
+
+        Raises:
+            CorruptFileError: A column has another type or shape.
+        """
+
+    def ask(self, vector: Array) -> Question:
+        """Return the question of a query vector. For `cosine` its norm is 1."""
+
+
+@dataclass(frozen=True)
+class CodeModel:
+    """Facts about the codes of a segment.
+
+    Attributes:
+        file: Name of the file with the codes, for messages.
+        metric: `l2`, `cosine`, `dot` or `hamming`.
+        dimension: Elements of a vector.
+        centroids: Centroid of each partition, in the type of the vectors.
+        description: JSON object that describes the codes (`storage_metadata`).
+        buffer: Reads a global buffer of the file by its number.
+        arrow_schema: Columns of the file.
+    """
+
+    file: str
+    metric: str
+    dimension: int
+    centroids: Array
+    description: Mapping[str, Any]
+    buffer: Callable[[int], bytes]
+    arrow_schema: pa.Schema
+
+    @property
+    def halving(self) -> float:
+        """Factor that makes a distance of `metric` of the squared distance of unit vectors.
+
+        For cosine, codes estimate the squared distance of unit vectors, which is twice the cosine distance.
+        """
+        return 0.5 if self.metric == "cosine" else 1.0
+
+    def number(self, key: str, least: int, most: int) -> int:
+        """Return a whole number of the description.
+
+        Raises:
+            CorruptFileError: It is missing, or not in `[least, most]`.
+        """
+        value = self.description.get(key)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise CorruptFileError(
+                f"{key!r} of the codes of a vector index",
+                file=self.file,
+                expected=f"{least} to {most}",
+                found=value,
+            )
+        return value
+
+    def bytes_of(self, batch: pa.RecordBatch, name: str, width: int) -> npt.NDArray[np.uint8]:
+        """Return a column of codes with `width` bytes per row.
+
+        Raises:
+            CorruptFileError: The column has another type, or nulls.
+        """
+        column = batch.column(name)
+        if column.type != pa.list_(pa.uint8(), width) or column.null_count or column.flatten().null_count:
+            raise CorruptFileError(
+                f"column {name} of a vector index",
+                file=self.file,
+                expected=f"{width} bytes per row",
+                found=f"{column.type}, {column.null_count} nulls",
+            )
+        return self._numbers(column.flatten()).reshape(len(column), width)
+
+    def floats_of(self, batch: pa.RecordBatch, name: str) -> Floats:
+        """Return a column of float32 numbers.
+
+        Raises:
+            CorruptFileError: The column has another type, or nulls.
+        """
+        column = batch.column(name)
+        if column.type != pa.float32() or column.null_count:
+            raise CorruptFileError(
+                f"column {name} of a vector index", file=self.file, expected="float", found=column.type
+            )
+        return self._numbers(column)
+
+    def keys_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
+        """Return the row keys.
+
+        Raises:
+            CorruptFileError: The column has another type, or nulls.
+        """
+        column = batch.column(ROW_KEY)
+        if column.type != pa.uint64() or column.null_count:
+            raise CorruptFileError(
+                "row keys of a vector index", file=self.file, expected="uint64", found=column.type
+            )
+        return self._numbers(column)
+
+    @staticmethod
+    def _numbers(column: pa.Array) -> Array:
+        return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -1,0 +1,302 @@
+"""A segment of a vector index, opened for searches.
+
+`index.idx` has the centroids of the partitions, and graphs if the kind has any. `auxiliary.idx` has the row
+keys and the codes of all rows, one partition after the other. A search reads the partitions whose centroids
+are nearest to the query. The cache of the segment keeps them.
+
+Source: docs/format.md, "Index files".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.index.index_file import IndexFile
+from lance_core.index.segments import OpenSegment
+from lance_core.index.vector.codes.plain import PlainCodes
+from lance_core.index.vector.codes.product import ProductCodes
+from lance_core.index.vector.codes.rotated import RotatedCodes
+from lance_core.index.vector.codes.scalar import ScalarCodes
+from lance_core.index.vector.codes.stored_codes import ROW_KEY, CodedRows, CodeModel, Question, StoredCodes
+from lance_core.index.vector.graphs import NEIGHBORS, NODE, read_graph
+from lance_core.index.vector.partitions import Partitions, read_partitions
+from lance_core.index.vector.probes import first_probes
+from lance_core.index.vector.segment_search import Neighbours, SegmentQuery
+from lance_core.kernels import BestRows, Graph
+from lance_core.pool import run_all
+
+INDEX_FILE, AUXILIARY_FILE = "index.idx", "auxiliary.idx"
+KIND_KEY, CODES_KEY = "lance:index", "storage_metadata"
+METRICS = ("l2", "cosine", "dot", "hamming")
+NEWEST_VERSION = 2
+"""Highest `index_version` with a known layout."""
+
+_CODES: dict[str, Callable[[CodeModel], StoredCodes]] = {
+    "FLAT": PlainCodes,
+    "SQ": ScalarCodes,
+    "PQ": ProductCodes,
+    "RQ": RotatedCodes,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedPartition:
+    rows: CodedRows
+    graph: Graph | None
+
+    @property
+    def num_bytes(self) -> int:
+        return self.rows.num_bytes + (0 if self.graph is None else self.graph.num_bytes)
+
+
+class _Model:
+    """Description of a segment, read once for all searches."""
+
+    def __init__(self, segment: OpenSegment) -> None:
+        index, auxiliary = segment.open_file(INDEX_FILE), segment.open_file(AUXILIARY_FILE)
+        self.kind, self.metric = _kind(index)
+        self.partitions = read_partitions(auxiliary)
+        graphs = read_partitions(index)
+        if graphs.centroids is None or len(graphs.centroids) != len(self.partitions):
+            raise CorruptFileError(
+                "number of centroids",
+                file=index.name,
+                expected=len(self.partitions),
+                found=None if graphs.centroids is None else len(graphs.centroids),
+            )
+        self.centroids = graphs.centroids
+        self.dimension = int(self.centroids.shape[1])
+        if not self.dimension or (self.centroids.dtype == np.uint8) != (self.metric == "hamming"):
+            raise CorruptFileError(
+                f"centroids for {self.metric}",
+                file=index.name,
+                found=f"{self.centroids.dtype}, {self.dimension} dimensions",
+            )
+        self.loss = graphs.loss
+        self.graph_rows: Partitions | None = None
+        self.graph_settings: list[dict[str, Any]] = []
+        _, *middle, codes = self.kind.split("_")
+        if middle == ["HNSW"]:
+            self.graph_rows, self.graph_settings = graphs, _graph_settings(index, len(graphs))
+        if middle not in ([], ["HNSW"]) or codes not in _CODES or (middle and codes == "RQ"):
+            raise UnsupportedFeatureError("vector index", file=index.name, found=self.kind)
+        self.description = _description(auxiliary)
+        self.codes: StoredCodes = _CODES[codes](
+            CodeModel(
+                auxiliary.name,
+                self.metric,
+                self.dimension,
+                self.centroids,
+                self.description,
+                auxiliary.global_buffer,
+                auxiliary.arrow_schema,
+            )
+        )
+        is_bits = self.metric == "hamming"
+        self.points: npt.NDArray[Any] = self.centroids.astype(np.uint8 if is_bits else np.float32)
+        """Centroids as queries are compared with them."""
+        self.norms: npt.NDArray[Any] | None = None
+        if self.metric in ("l2", "cosine"):
+            self.norms = (self.points**2).sum(axis=1)
+
+    @property
+    def num_bytes(self) -> int:
+        """Estimated memory."""
+        return 4 * self.centroids.nbytes + 32 * len(self.partitions) + (1 << 16)
+
+
+class OpenVectorSegment:
+    """A vector segment as a search asks it, see `VectorSegment`. Thread-safe."""
+
+    def __init__(self, segment: OpenSegment) -> None:
+        """Read the description of a segment, but none of its rows.
+
+        Raises:
+            CorruptFileError: A file contradicts the format.
+            UnsupportedFeatureError: A kind, a layout or codes that are not supported.
+            FileMissingError: The segment has no files: the index was created without data.
+            StorageError: The storage failed.
+        """
+        if not segment.has_file(AUXILIARY_FILE) and segment.has_file(INDEX_FILE):
+            raise UnsupportedFeatureError(
+                "vector index in one file, of an old release; build it again", file=segment.path(INDEX_FILE)
+            )
+        self._segment = segment
+        self._model = segment.kept("vector model", lambda: _Model(segment), lambda model: model.num_bytes)
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind, such as `IVF_PQ`."""
+        return self._model.kind
+
+    @property
+    def metric(self) -> str:
+        """`l2`, `cosine`, `dot` or `hamming`."""
+        return self._model.metric
+
+    @property
+    def dimension(self) -> int:
+        """Number of elements of a vector."""
+        return self._model.dimension
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the distances of answers are exact. Otherwise they are estimates from codes."""
+        return self._model.codes.is_exact
+
+    def nearest(self, query: SegmentQuery) -> Neighbours:
+        """Return the nearest rows; see `VectorSegment.nearest`."""
+        model = self._model
+        vector = _usable(query.vector, self.metric)
+        if vector is None or not len(model.partitions):
+            return _NOTHING
+        question = model.codes.ask(vector)
+        wanted = query.num_nearest
+        while True:
+            best = BestRows(wanted, query.lower, query.upper)
+            searched_all = self._search(best, vector, question, query, wanted)
+            found_keys, found_distances = best.sorted()
+            keys = np.frombuffer(memoryview(found_keys), np.uint64)
+            distances = np.frombuffer(memoryview(found_distances), np.float32)
+            _, first = np.unique(keys, return_index=True)
+            if len(first) == len(keys):
+                return Neighbours(keys, distances)
+            # Rows with several vectors appear several times, nearest first.
+            first = np.sort(first)[: query.num_nearest]
+            if len(first) == query.num_nearest or (len(keys) < wanted and searched_all):
+                return Neighbours(keys[first], distances[first])
+            wanted *= 2
+
+    def _search(
+        self, best: BestRows, vector: npt.NDArray[Any], question: Question, query: SegmentQuery, wanted: int
+    ) -> bool:
+        """Offer the rows of the partitions that are searched. Return whether further ones may not be."""
+        partitions = self._model.partitions
+        order = self._by_nearness(vector)
+        order = order[partitions.lengths[order] > 0]
+        most = len(order) if query.maximum_probes is None else min(len(order), query.maximum_probes)
+        first = first_probes(query.num_nearest, len(partitions), query.minimum_probes, query.search_effort)
+        chosen = order[: min(first, most)]
+        self._prefetch(chosen)
+        for number in chosen.tolist():
+            self._offer(best, number, question, query)
+        for number in order[len(chosen) : most].tolist():
+            if len(best) >= wanted:
+                return False
+            self._offer(best, number, question, query)
+        return True
+
+    def _offer(self, best: BestRows, number: int, question: Question, query: SegmentQuery) -> None:
+        partition = self._partition(number)
+        rows = partition.rows
+        allowed = None
+        if query.allowed is not None:
+            allowed = np.ascontiguousarray(query.allowed(rows.keys), np.bool_)
+            if not allowed.any():
+                return
+            if allowed.all():
+                allowed = None
+        if partition.graph is None:
+            question.scan(best, rows, number, allowed)
+            return
+        width = query.num_nearest + query.num_nearest // 2 if query.candidates is None else query.candidates
+        best.search_graph(rows.keys, allowed, question.compare(rows, number), partition.graph, width)
+
+    def _by_nearness(self, vector: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return the numbers of all partitions, those with the nearest centroids first."""
+        model = self._model
+        if model.metric == "hamming":
+            distances = np.bitwise_count(model.points ^ vector).sum(axis=1, dtype=np.int64)
+        else:
+            distances = model.points @ vector.astype(np.float32) * np.float32(-1)
+            if model.norms is not None:
+                distances = model.norms + 2 * distances
+        return np.argsort(distances, kind="stable")
+
+    def _prefetch(self, numbers: npt.NDArray[np.int64]) -> None:
+        """Read partitions side by side if the storage is remote."""
+        if self._segment.storage.is_remote and len(numbers) > 1:
+            run_all([partial(self._partition, number) for number in numbers.tolist()], is_remote=True)
+
+    def _partition(self, number: int) -> _LoadedPartition:
+        return self._segment.kept(
+            ("partition", number), lambda: self._load(number), lambda loaded: loaded.num_bytes
+        )
+
+    def _load(self, number: int) -> _LoadedPartition:
+        model = self._model
+        start, length = int(model.partitions.starts[number]), int(model.partitions.lengths[number])
+        file = self._segment.open_file(AUXILIARY_FILE)
+        columns = (ROW_KEY, *model.codes.columns)
+        rows = model.codes.load(
+            file.read(start, start + length, columns), has_graph=model.graph_rows is not None
+        )
+        if model.graph_rows is None:
+            return _LoadedPartition(rows, None)
+        start, size = int(model.graph_rows.starts[number]), int(model.graph_rows.lengths[number])
+        index = self._segment.open_file(INDEX_FILE)
+        batch = index.read(start, start + size, (NODE, NEIGHBORS))
+        entry = model.graph_settings[number].get("entry_point", 0)
+        if isinstance(entry, bool) or not isinstance(entry, int) or not 0 <= entry < length:
+            raise CorruptFileError("entry point of a graph", file=index.name, expected=length, found=entry)
+        return _LoadedPartition(rows, read_graph(batch, entry, length, index.name))
+
+
+def _usable(vector: npt.NDArray[np.generic], metric: str) -> npt.NDArray[Any] | None:
+    """Return a query as the codes expect it; None if nothing is near to it."""
+    if metric == "hamming":
+        return np.ascontiguousarray(vector, np.uint8)
+    values: npt.NDArray[Any] = np.asarray(vector)
+    if values.dtype != np.float64:
+        values = values.astype(np.float32)
+    if not np.isfinite(values).all():
+        return None
+    if metric != "cosine":
+        return values
+    norm = np.linalg.norm(values)
+    return values / norm if norm else None
+
+
+def _kind(index: IndexFile) -> tuple[str, str]:
+    """Return the kind and the metric that `index.idx` names."""
+    try:
+        described = json.loads(index.metadata[KIND_KEY])
+        kind, metric = str(described["type"]), str(described["distance_type"]).lower()
+    except (KeyError, ValueError, TypeError):
+        raise CorruptFileError(f"metadata {KIND_KEY!r} of a vector index", file=index.name) from None
+    if metric not in METRICS:
+        raise CorruptFileError("metric of a vector index", file=index.name, expected=METRICS, found=metric)
+    if not kind.startswith("IVF_"):
+        raise UnsupportedFeatureError("vector index", file=index.name, found=kind)
+    return kind, metric
+
+
+def _description(auxiliary: IndexFile) -> dict[str, Any]:
+    try:
+        described = json.loads(json.loads(auxiliary.metadata[CODES_KEY])[0] or "{}")
+    except (KeyError, ValueError, TypeError, IndexError):
+        described = None
+    if not isinstance(described, dict):
+        raise CorruptFileError(f"metadata {CODES_KEY!r} of a vector index", file=auxiliary.name)
+    return described
+
+
+def _graph_settings(index: IndexFile, num_partitions: int) -> list[dict[str, Any]]:
+    try:
+        settings = [json.loads(text or "{}") for text in json.loads(index.metadata["lance:hnsw"])]
+    except (KeyError, ValueError, TypeError):
+        settings = []
+    if len(settings) < num_partitions or not all(isinstance(each, dict) for each in settings):
+        raise CorruptFileError("metadata 'lance:hnsw' of a vector index", file=index.name)
+    return settings
+
+
+_NOTHING = Neighbours(np.empty(0, np.uint64), np.empty(0, np.float32))

@@ -1,0 +1,66 @@
+"""Segments that the reference built, searched here: the same rows at the same distances."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import numpy as np
+import pytest
+
+from lance_core.index.vector.segment_search import SegmentQuery
+from support.vector_indices import KINDS, clustered, exact_distances, vector_segments, vector_table
+
+ROWS, DIMENSION, PARTITIONS = 1500, 32, 4
+VECTORS = clustered(ROWS, DIMENSION)
+QUERIES = clustered(5, DIMENSION, seed=1)[:5] + np.float32(0.1)
+EXACT = ("IVF_FLAT", "IVF_HNSW_FLAT")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
+    """Return a dataset per kind and metric."""
+    root = tmp_path_factory.mktemp("reference")
+    paths = {}
+    for kind, options in KINDS.items():
+        for metric in ("l2", "cosine", "dot"):
+            path = root / f"{kind}_{metric}"
+            dataset = lance.write_dataset(vector_table(VECTORS), str(path))
+            dataset.create_index("vector", kind, metric=metric, num_partitions=PARTITIONS, **options)
+            paths[kind, metric] = path
+    return paths
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_distances_are_those_of_the_reference(
+    tables: dict[tuple[str, str], Path], kind: str, metric: str
+) -> None:
+    """The reference returns twice the cosine distance for quantised codes. Here it is the distance."""
+    (segment,) = vector_segments(tables[kind, metric])
+    assert (segment.kind, segment.metric, segment.dimension) == (kind, metric, DIMENSION)
+    assert segment.is_exact == (kind in EXACT)
+    factor = 2 if metric == "cosine" and not segment.is_exact else 1
+    for query in QUERIES:
+        found = segment.nearest(
+            SegmentQuery(query, 50, PARTITIONS, PARTITIONS, candidates=ROWS, approximation="accurate")
+        )
+        nearest = {"column": "vector", "q": query, "k": 50, "nprobes": PARTITIONS}
+        if "HNSW" in kind:
+            nearest["ef"] = ROWS
+        if "RQ" in kind:
+            nearest["approx_mode"] = "accurate"
+        expected = lance.dataset(str(tables[kind, metric])).to_table(
+            columns=["_rowid"], nearest=nearest, with_row_id=True
+        )
+        assert len(found.keys) == len(np.unique(found.keys)) == 50
+        tolerance = 1e-2 if "RQ" in kind else 1e-4
+        np.testing.assert_allclose(
+            found.distances * factor, expected["_distance"].to_numpy(), rtol=tolerance, atol=tolerance
+        )
+        by_key = dict(zip(expected["_rowid"].to_pylist(), expected["_distance"].to_pylist(), strict=True))
+        shared = [key for key in found.keys.tolist() if key in by_key]
+        assert len(shared) >= 48
+        if segment.is_exact:
+            exact = exact_distances(query, VECTORS[found.keys.astype(int)], metric)
+            np.testing.assert_allclose(found.distances, exact, rtol=1e-5, atol=1e-5)
