@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -40,6 +40,28 @@ class Reading(OpenedDataset, ArrowDataset):
         fragments = fragment_ids(arguments.pop("fragments", None))
         scan = scan_of(self._snapshot, {"columns": [], "filter": filter, "fragments": fragments, **arguments})
         return scan.count_rows()
+
+    def aggregate(
+        self,
+        aggregates: Mapping[str, str],
+        group_by: Sequence[str] | Mapping[str, str] | None = None,
+        filter: Any = None,
+        **arguments: Any,
+    ) -> pa.Table:
+        """Return one row per group of the rows. An addition to the names of the reference.
+
+        Default scan options have no effect here.
+
+        Args:
+            aggregates: SQL by name, such as `{"total": "sum(price)"}`; see `LanceScanner.aggregate`, whose
+                errors these are.
+            group_by: Columns that make the groups, by name or as SQL.
+            filter: As for `scanner`.
+            arguments: Other arguments of `scanner`.
+        """
+        fragments = fragment_ids(arguments.pop("fragments", None))
+        scan = scan_of(self._snapshot, {"columns": [], "filter": filter, "fragments": fragments, **arguments})
+        return scan.aggregate(aggregates, group_by)
 
     def scanner(
         self,

@@ -16,11 +16,12 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from lance_core.errors import InvalidInputError
+from lance_core.expressions.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, Aggregate, aggregate
 from lance_core.expressions.column_names import resolve_column
 from lance_core.expressions.complexity_limits import MAX_TEXT, check_limits, check_size
 from lance_core.expressions.sql_reader import Reader
 from lance_core.expressions.sql_types import sql_type
-from lance_core.expressions.tree import Expression
+from lance_core.expressions.tree import Expression, Literal
 
 
 class _Lance(Dialect):
@@ -103,6 +104,36 @@ def parse_expression(
     return _parse(text, schema, checked=checked, repeatable=repeatable)
 
 
+def parse_aggregate(text: str, schema: pa.Schema, *, repeatable: bool = False) -> Aggregate:
+    """Return the aggregate function that a text means on rows of `schema`, such as `sum(price * amount)`.
+
+    `repeatable` is that of `parse_filter`.
+
+    Raises:
+        InvalidInputError: the text is no call of an aggregate function, or its argument is not an expression.
+        UnsupportedFeatureError: see `aggregate`.
+    """
+    call = _tree(text, schema)
+    name = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
+    if name not in AGGREGATE_NAMES:
+        known = ", ".join(f"{name}(...)" for name in AGGREGATE_NAMES)
+        raise InvalidInputError("not an aggregate function", expected=known, found=text)
+    function, arguments = AGGREGATE_NAMES[name], call.expressions
+    if len(arguments) == 1 and isinstance(arguments[0], exp.Distinct):
+        if function not in ("count", "min", "max"):
+            raise InvalidInputError(f"{function}(DISTINCT ...) is not supported", found=text)
+        function = COUNT_DISTINCT if function == "count" else function
+        arguments = arguments[0].expressions
+    if len(arguments) != 1:
+        raise InvalidInputError(f"{name} has one argument", found=text)
+    if isinstance(arguments[0], exp.Star) and function == "count":
+        return aggregate(function, None)
+    value = _bound(arguments[0], schema, repeatable=repeatable)
+    if function == "count" and isinstance(value, Literal) and value.value.is_valid:
+        return aggregate(function, None)
+    return aggregate(function, value)
+
+
 def check_syntax(text: str) -> None:
     """Refuse a text that is no expression, whatever columns there are.
 
@@ -113,9 +144,14 @@ def check_syntax(text: str) -> None:
 
 
 def _parse(text: str, schema: pa.Schema, *, checked: bool = False, repeatable: bool) -> Expression:
+    return _bound(_tree(text, schema), schema, checked=checked, repeatable=repeatable)
+
+
+def _bound(tree: Any, schema: pa.Schema, *, checked: bool = False, repeatable: bool) -> Expression:
+    """Return the expression that a tree of sqlglot means on rows of `schema`."""
     reader = Reader(schema, checked=checked, repeatable=repeatable)
     try:
-        return check_limits(reader.condition(_tree(text, schema), top=True))
+        return check_limits(reader.condition(tree, top=True))
     except RecursionError:
         raise InvalidInputError("the expression is nested too deeply") from None
 

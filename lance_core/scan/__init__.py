@@ -2,7 +2,8 @@
 
 `scanner` has the scan that users call, `arguments` its arguments, `session` the caches and settings of reads,
 `snapshot_reads` reads of a snapshot with its session, `guarded` keys for a caller who may not see all rows,
-`rows` the rows of a plan, `ordered` rows in the order of columns, `explain` the pages that a scan reads,
+`rows` the rows of a plan, `ordered` rows in the order of columns, `aggregated` groups of them,
+`explain` the pages that a scan reads,
 `validate` the check of a version, `pandas_frame` frames of scans, `changes` the rows that differ between two
 versions, `history` the versions as lists show them, `samples` random choices, `stored_bytes` the sizes of
 fields, `single_file` one data file without a table. The rooms:
@@ -10,7 +11,8 @@ fields, `single_file` one data file without a table. The rooms:
 - `files`: open data files. `opened` is one file, `cache` the files that stay open, `data_files` the interface
   to them, `verified` the columns whose pages are compared with checksums.
 - `plan`: what to read, from metadata alone. `options` has the options of a scan, `projection` its columns,
-  `ordering` those that decide the order, `bind` its expressions, `scan_plan` its fragments and row ranges;
+  `ordering` those that decide the order, `aggregation` aggregates,
+  `bind` its expressions, `scan_plan` its fragments and row ranges;
   `statistics` and `pruning` leave out rows.
 - `read`: the columns of one fragment. `fragments` opens a fragment, `columns` has the kinds of columns,
   `row_columns` ids and addresses of rows, `live_rows` the rows that are not deleted, `row_selection` the
@@ -21,7 +23,8 @@ fields, `single_file` one data file without a table. The rooms:
   `table_reads` divide a plan at the rows of `page_cuts`; `filter_windows` and
   `row_filter` find matching rows, `matching_rows` divides them. `readahead` decodes ahead within a `budget`;
   `window_batches` decodes a window on one thread; `batch_cutter` cuts batches; `strategy` has the switches.
-  `sorting` sorts rows, `even_batches` joins batches.
+  `sorting` sorts rows by the `float_order` of floats, `groups` aggregates them, `even_batches` joins
+  batches.
 - `take`: single rows. `keys` and `address_finder` turn keys into row addresses, `row_taker` takes the rows,
   `open_fragments` and `taker_cache` keep files open, `blobs` opens blobs as files,
   `blob_parts` streams their bytes.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -56,6 +56,33 @@ class LanceScanner:
     def count_rows(self) -> int:
         """Return the number of rows of the scan. With a filter, this decodes only columns of the filter."""
         return count_matching(self._snapshot, self._plan, self._budget, self._files)
+
+    def aggregate(
+        self, aggregates: Mapping[str, str], group_by: Sequence[str] | Mapping[str, str] | None = None
+    ) -> pa.Table:
+        """Return one row per group of the rows of the scan. An addition to the names of the reference.
+
+        Groups come in the order of their first rows. Filter, limit, offset and fragments of the scan count,
+        its columns do not. Nulls, NaN and the types of sums are those of SQL in the reference; see
+        docs/filters.md.
+
+        Args:
+            aggregates: SQL by name: `count(*)`, or `count`, `count(DISTINCT ...)`, `sum`, `min`, `max`, `avg`
+                or `mean` of an expression.
+            group_by: Names of columns or SQL expressions, or SQL expressions by name. Without any, the result
+                has one row.
+
+        Raises:
+            InvalidInputError: An expression is not valid, or a sum does not fit its type.
+            UnsupportedFeatureError: A sum of decimals with more than 57 digits.
+            TypeError: A name or a value is no text.
+        """
+        from lance_core.scan.aggregated import aggregate_rows  # late: most scans return rows
+        from lance_core.scan.plan.aggregation import bind_aggregation, plan_aggregation
+
+        aggregation = bind_aggregation(self._snapshot.manifest.schema, aggregates, group_by)
+        plan = plan_aggregation(self._snapshot, aggregation, self._options)
+        return aggregate_rows(self._snapshot, plan, aggregation, self._budget, self._files)
 
     def explain(self, *, analyze: bool = False) -> Explanation:
         """Return the pages that the scan reads of each fragment and column, and those that statistics rule

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.scan.plan.options import ColumnOrdering
+from lance_core.scan.run.float_order import WORDS, in_total_order
 
 _Key = tuple[pa.ChunkedArray, str]
 
@@ -38,7 +39,7 @@ def may_precede(values: pa.Array, bound: pa.Scalar, ordering: ColumnOrdering) ->
     if not bound.is_valid:
         return values.is_null() if ordering.nulls_first else None
     if pa.types.is_floating(values.type):
-        values, bound = _in_total_order(values), _in_total_order(pa.array([bound], bound.type))[0]
+        values, bound = in_total_order(values), in_total_order(pa.array([bound], bound.type))[0]
     compare = pc.less_equal if ordering.ascending else pc.greater_equal
     return pc.fill_null(compare(values, bound), ordering.nulls_first)
 
@@ -57,23 +58,9 @@ def _keys(values: pa.ChunkedArray, way: str, nulls_first: bool) -> Iterator[_Key
     elif pa.types.is_dictionary(data_type):
         yield from _keys(_each(values, _decoded, data_type.value_type), way, nulls_first)
     elif pa.types.is_floating(data_type):
-        yield _each(values, _in_total_order, _WORDS[data_type.bit_width]), way
+        yield _each(values, in_total_order, WORDS[data_type.bit_width]), way
     elif not pa.types.is_null(data_type):
         yield values, way
-
-
-_WORDS = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
-
-
-def _in_total_order(floats: pa.Array) -> pa.Array:
-    """Return integers in the total order of IEEE 754.
-
-    The bits of a float are an integer in this order, if those of negative floats after the sign are inverted.
-    """
-    bits = floats.view(_WORDS[floats.type.bit_width])
-    is_negative = pc.less(bits, pa.scalar(0, bits.type))
-    after_the_sign = pa.scalar((1 << (floats.type.bit_width - 1)) - 1, bits.type)
-    return pc.if_else(is_negative, pc.bit_wise_xor(bits, after_the_sign), bits)
 
 
 def _decoded(indices: pa.DictionaryArray) -> pa.Array:
