@@ -3,8 +3,12 @@
     LanceError
     ├── InvalidInputError           an invalid argument, column or filter
     │   │                           (ValueError, OSError)
-    │   └── NegativeRowError        a row's offset, id or address is negative
-    │                               (OverflowError)
+    │   ├── NegativeRowError        a row's offset, id or address is negative
+    │   │                           (OverflowError)
+    │   ├── UnknownColumnError      a column to index does not exist
+    │   │                           (KeyError)
+    │   └── ColumnTypeError         a column to index has a type that the index cannot hold
+    │                               (TypeError)
     ├── DatasetNotFoundError        there is no dataset at this location
     │   │                           (ValueError, OSError)
     │   ├── VersionNotFoundError    the dataset has no such version
@@ -99,6 +103,14 @@ class InvalidInputError(LanceError, ValueError, OSError):
 
 class NegativeRowError(InvalidInputError, OverflowError):
     """The offset, id or address of a row is negative."""
+
+
+class UnknownColumnError(InvalidInputError, KeyError):
+    """The column to be indexed does not exist."""
+
+
+class ColumnTypeError(InvalidInputError, TypeError):
+    """The column to be indexed has a type that this kind of index cannot hold."""
 
 
 class DatasetNotFoundError(LanceError, ValueError, OSError):

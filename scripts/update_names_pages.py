@@ -304,6 +304,7 @@ _PATHS = "nothing: paths and credentials are the server's business"
 _SETTINGS = "`Client.update_config`"
 _ENGINE = "any engine that reads Arrow, such as DuckDB"
 
+_INDICES = "nothing: open the dataset where it is stored"
 ELSEWHERE: Mapping[str, str] = {
     "add_bases": _PATHS,
     "add_columns": "`Client.add_columns`, `Client.write` with `add_columns`",
@@ -314,7 +315,11 @@ ELSEWHERE: Mapping[str, str] = {
     "cleanup_old_versions": "`Client.cleanup`",
     "commit": "`Client.stage` and `Client.commit`",
     "commit_batch": "`Client.commit` with several receipts",
+    "commit_existing_index_segments": _INDICES,
     "create_branch": "`Client.create_branch`",
+    "create_index": _INDICES,
+    "create_index_uncommitted": _INDICES,
+    "create_scalar_index": _INDICES,
     "deep_clone": "`Client.write` with a scan of the version",
     "delete": "`Client.delete`",
     "delete_config_keys": _SETTINGS,
@@ -335,6 +340,7 @@ ELSEWHERE: Mapping[str, str] = {
     "list_indices": "`describe_indices`",
     "max_field_id": "`schema`: the server keeps the ids of fields",
     "merge": "`Client.merge_columns`",
+    "merge_existing_index_segments": _INDICES,
     "merge_insert": "`Client.merge_insert`",
     "migrate_manifest_paths_v2": _FILES,
     "new_file_session": _FILES,

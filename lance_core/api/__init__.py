@@ -2,13 +2,13 @@
 
 A user of the reference writes `import lance_core as lance`: the package root offers the names that are listed
 here. For a module of the reference, such as `lance.fragment`, write `lance_core.api.fragment`; there are also
-`arrow`, `bitmap`, `blob`, `commit`, `dataset`, `debug`, `file`, `optimize`, `progress`, `sampler`, `schema`,
-`udf`, `vector`. (`lance_core.file` is not `lance.file` but the file format itself.) docs/from-pylance.md
-lists what is missing.
+`arrow`, `bitmap`, `blob`, `commit`, `dataset`, `debug`, `file`, `indices`, `optimize`, `progress`, `sampler`,
+`schema`, `udf`, `vector`. (`lance_core.file` is not `lance.file` but the file format itself.)
+docs/from-pylance.md lists what is missing.
 
     dataset        `dataset` opens a LanceDataset. The class is in lance_dataset, with the methods of reading,
-                   blob_reads, row_changes, column_changes, history, facts, indexing and commit, which all
-                   inherit from opened.
+                   blob_reads, row_changes, column_changes, history, facts, indexing, index_building and
+                   commit, which all inherit from opened.
     fragment       LanceFragment, with the methods of fragment_changes; fragment_metadata: the description of
                    a fragment as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
     from lance_core.api.delta import DatasetDelta
     from lance_core.api.merge_insert import ExecuteResult, MergeInsertBuilder
-    from lance_core.api.operations import Index, LanceOperation, Transaction
+    from lance_core.api.operations import Index, IndexFile, LanceOperation, Transaction
     from lance_core.api.optimize import (
         Compaction,
         CompactionMetrics,
@@ -159,6 +159,7 @@ __all__ = [
     "FragmentWriteProgress",
     "Index",
     "IndexDescription",
+    "IndexFile",
     "IndexInformation",
     "IndexNotFoundError",
     "IndexProgress",
@@ -227,6 +228,7 @@ _LATE = {
     "FileSystemFragmentWriteProgress": "lance_core.api.progress",
     "FragmentWriteProgress": "lance_core.api.progress",
     "Index": "lance_core.api.operations",
+    "IndexFile": "lance_core.api.operations",
     "IndexProgress": "lance_core.api.progress",
     "LanceOperation": "lance_core.api.operations",
     "LostCoverage": "lance_core.api.optimize",

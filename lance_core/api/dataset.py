@@ -31,7 +31,7 @@ from lance_core.table.versions import VERSIONS
 if TYPE_CHECKING:
     from lance_core.api.delta import DatasetDelta
     from lance_core.api.merge_insert import ExecuteResult, MergeInsertBuilder
-    from lance_core.api.operations import Index, LanceOperation, Transaction
+    from lance_core.api.operations import Index, IndexFile, LanceOperation, Transaction
     from lance_core.api.optimize import DatasetOptimizer
     from lance_core.api.scanner_builder import ScannerBuilder
     from lance_core.api.sql import SqlQuery, SqlQueryBuilder
@@ -54,6 +54,7 @@ __all__ = [
     "ExecuteResult",
     "FieldStatistics",
     "Index",
+    "IndexFile",
     "IndexInformation",
     "LanceDataset",
     "LanceOperation",
@@ -83,6 +84,7 @@ __getattr__ = import_late(
         "DatasetOptimizer": "lance_core.api.optimize",
         "ExecuteResult": "lance_core.api.merge_insert",
         "Index": "lance_core.api.operations",
+        "IndexFile": "lance_core.api.operations",
         "LanceOperation": "lance_core.api.operations",
         "MergeInsertBuilder": "lance_core.api.merge_insert",
         "ScannerBuilder": "lance_core.api.scanner_builder",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
-from lance_core.api.indexing import Indexing
+from lance_core.api.index_building import IndexBuilding
 from lance_core.scan.session import Session, session_of
 from lance_core.table.versions import list_versions
 
@@ -92,7 +92,7 @@ class LanceStats:
         return self._dataset.index_statistics(index_name)
 
 
-class Facts(Indexing):
+class Facts(IndexBuilding):
     """Methods that answer from manifests, listings and the metadata of files, without reading rows."""
 
     @property

@@ -20,10 +20,6 @@ _NONE = "nothing"
 MISSING: Mapping[str, Mapping[str, str]] = {
     "LanceDataset": {
         "centroids": _INDICES,
-        "commit_existing_index_segments": _INDICES,
-        "create_index": _INDICES,
-        "create_index_uncommitted": _INDICES,
-        "create_scalar_index": _INDICES,
         "from_pydantic_model": "`write_dataset` with a schema of Arrow",
         "get_ivf_model": _INDICES,
         "initialize_mem_wal": _WAL,
@@ -31,7 +27,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "io_stats_snapshot": _COUNTERS,
         "mem_wal_index_details": _WAL,
         "mem_wal_writer": _WAL,
-        "merge_existing_index_segments": _INDICES,
         "merge_index_metadata": _INDICES,
         "prewarm_index": _INDICES,
         "remap_row_addrs": "stable row ids",
@@ -53,14 +48,10 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     "MergeInsertBuilder": {
         "mark_sstables_as_compacted": _WAL,
     },
-    "DatasetOptimizer": {
-        "optimize_indices": _INDICES,
-    },
     "CompactionOptions": {
         "binary_copy_read_batch_bytes": _NONE,
         "io_buffer_size": _NONE,
     },
-    "Index": {"files": "nothing: sizes of files of an index are not kept"},
     "lance": {
         "BlobDescriptor": "`blob_array`",
         "BlobDescriptorArrayBuilder": "`blob_array`",
@@ -88,11 +79,11 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     },
     "blob": {"BlobIterator": "`open` of each value"},
     "dataset": {
-        "IndexFile": _INDICES,
         "VectorIndexReader": _INDICES,
         "VectorSearchQuery": _SEARCH,
         "serialize_row_addrs": _NONE,
     },
+    "indices": {"IndicesBuilder": _INDICES, "IvfModel": _INDICES, "PqModel": _INDICES},
     "torch.data": {"concat_batches": "`pyarrow.concat_batches`"},
     "vector": {
         "compute_partitions": _INDICES,

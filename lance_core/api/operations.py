@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid4
 
@@ -18,12 +18,22 @@ import pyroaring
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.api.late import refuse_missing
 from lance_core.api.schema import LanceSchema
+from lance_core.commit.index_section import coverage
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
 from lance_core.schema import Schema
 from lance_core.table import transaction as transactions
 from lance_core.table.bases import DatasetBasePath
+
+
+@dataclass
+class IndexFile:
+    """A file of an index segment."""
+
+    path: str
+    """Name of the file in the directory of the segment."""
+    size_bytes: int
 
 
 @dataclass
@@ -39,6 +49,8 @@ class Index:
     index_version: int
     created_at: datetime | None = None
     base_id: int | None = None
+    files: list[IndexFile] | None = None
+    """Files of the segment; None if their sizes are unknown."""
     index_details: tuple[str, bytes] | None = None
     """Details of the index kind: a type URL and a protobuf message."""
     covering_fields: list[int] = field(default_factory=list)
@@ -54,12 +66,34 @@ class Index:
             index_version=self.index_version,
             base_id=self.base_id,
             covering_fields=self.covering_fields,
+            files=[
+                table_pb2.IndexFile(path=file.path, size_bytes=file.size_bytes) for file in self.files or ()
+            ],
         )
         if self.created_at is not None:
-            message.created_at = int(self.created_at.timestamp() * 1000)
+            message.created_at = round(self.created_at.timestamp() * 1000)
         if self.index_details is not None:
             message.index_details.type_url, message.index_details.value = self.index_details
         return message
+
+    @classmethod
+    def from_message(cls, message: table_pb2.IndexMetadata) -> Index:
+        """Return the segment that a message of a manifest describes."""
+        details = message.index_details
+        has_time = message.HasField("created_at")
+        return cls(
+            uuid=str(UUID(bytes=message.uuid.uuid)),
+            name=message.name,
+            fields=list(message.fields),
+            dataset_version=message.dataset_version,
+            fragment_ids=coverage(message),
+            index_version=message.index_version,
+            created_at=datetime.fromtimestamp(message.created_at / 1000, UTC) if has_time else None,
+            base_id=message.base_id if message.HasField("base_id") else None,
+            files=[IndexFile(file.path, file.size_bytes) for file in message.files] or None,
+            index_details=(details.type_url, details.value) if message.HasField("index_details") else None,
+            covering_fields=list(message.covering_fields),
+        )
 
 
 class _Operations(type):

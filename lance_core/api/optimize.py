@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +18,7 @@ from lance_core.changes.compaction import (
     RewriteResult,
 )
 from lance_core.changes.settings import update_settings
+from lance_core.index.progress import IndexProgress
 from lance_core.maintenance.auto_cleanup import SETTINGS, AutoCleanupConfig, cleanup_settings
 
 __all__ = [
@@ -120,6 +121,47 @@ class DatasetOptimizer:
         """
         options = {name: value for name, value in locals().items() if name != "self"}
         return Compaction.execute(self._dataset, options)
+
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+        progress_callback: Callable[[IndexProgress], None] | None = None,
+        transaction_id: str | None = None,
+        sync: bool = True,
+    ) -> None:
+        """Let indices cover the rows that they do not cover yet, and move the dataset to the new version.
+
+        Args:
+            num_indices_to_merge: Number of the newest segments of each index that become one segment together
+                with the new rows; 1 if None. With 0 the new rows get a segment of their own.
+            index_names: Names of the indices; None means all whose kind is supported.
+            retrain: Build all segments of each index as one segment from the rows again.
+            progress_callback: Is called with the progress.
+            transaction_id: UUID of the transaction. Repeating it gives the first result.
+            sync: On local disks make everything durable before returning.
+
+        Raises:
+            IndexNotFoundError: There is no index with one of the names.
+            UnsupportedFeatureError: Indices of the kind of a named index are not built here.
+            CommitConflictError: Other writers were in conflict too often.
+        """
+        from lance_core.changes.indexing.optimize import optimize_indices  # late: it is rarely needed
+        from lance_core.index.progress import unobserved
+
+        self._dataset.move_to(
+            optimize_indices(
+                self._dataset.snapshot,
+                num_indices_to_merge=num_indices_to_merge,
+                index_names=index_names,
+                retrain=retrain,
+                observer=progress_callback or unobserved,
+                transaction_id=transaction_id,
+                sync=sync,
+            )
+        )
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig) -> None:
         """Let commits of all writers clean up old versions, and move the dataset to the new version.

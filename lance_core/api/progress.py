@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike, fspath
 from os.path import abspath
-from typing import Any, Literal
+from typing import Any
 
 from lance_core.api.fragment_metadata import FragmentMetadata
+from lance_core.index.progress import IndexProgress
 from lance_core.proto import table_pb2
 from lance_core.write.fragments import FragmentObserver
 
@@ -23,25 +24,6 @@ __all__ = [
     "IndexProgress",
     "NoopFragmentWriteProgress",
 ]
-
-
-@dataclass(frozen=True)
-class IndexProgress:
-    """One event of a stage of work on an index.
-
-    `completed` and `total` are amounts of work in `unit`, as far as they are known.
-    """
-
-    event: Literal["start", "progress", "complete"]
-    stage: str
-    completed: int | None = None
-    total: int | None = None
-    unit: str = ""
-
-    @property
-    def fraction(self) -> float | None:
-        """The part of the stage that is done, 0 to 1; None if it is not known."""
-        return min(self.completed / self.total, 1.0) if self.completed is not None and self.total else None
 
 
 class FragmentWriteProgress(ABC):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
-
-import pyroaring
 
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.api.operations import Index, LanceOperation, Transaction
@@ -112,8 +109,8 @@ def _data_replacement(message: TransactionMessage.DataReplacement) -> LanceOpera
 
 def _create_index(message: TransactionMessage.CreateIndex) -> LanceOperation.CreateIndex:
     return LanceOperation.CreateIndex(
-        [_index(index) for index in message.new_indices],
-        [_index(index) for index in message.removed_indices],
+        [Index.from_message(index) for index in message.new_indices],
+        [Index.from_message(index) for index in message.removed_indices],
     )
 
 
@@ -152,20 +149,3 @@ def _map(message: TransactionMessage.UpdateMap) -> LanceOperation.UpdateMap:
         entry.key: entry.value if entry.HasField("value") else None for entry in message.update_entries
     }
     return LanceOperation.UpdateMap(updates, message.replace)
-
-
-def _index(message: table_pb2.IndexMetadata) -> Index:
-    created = message.created_at
-    details = message.index_details
-    return Index(
-        uuid=str(UUID(bytes=message.uuid.uuid)),
-        name=message.name,
-        fields=list(message.fields),
-        dataset_version=message.dataset_version,
-        fragment_ids=pyroaring.BitMap.deserialize(message.fragment_bitmap) if message.fragment_bitmap else [],
-        index_version=message.index_version,
-        created_at=datetime.fromtimestamp(created / 1000, UTC) if message.HasField("created_at") else None,
-        base_id=message.base_id if message.HasField("base_id") else None,
-        index_details=(details.type_url, details.value) if message.HasField("index_details") else None,
-        covering_fields=list(message.covering_fields),
-    )

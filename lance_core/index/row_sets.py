@@ -13,16 +13,20 @@ Source: Lance index format; docs/format.md, "Index files".
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyroaring
 
+from lance_core import kernels
+from lance_core.encodings.values import as_buffer
 from lance_core.errors import UnsupportedFeatureError
 
 _COUNT = struct.Struct("<I")
+_LONG_COUNT = struct.Struct("<Q")
 _ENTRY = struct.Struct("<II")
 _OFFSET_BITS = np.uint64(32)
 _MOST_KEYS = 4 << 20
@@ -44,6 +48,13 @@ class Container(Protocol):
 
     def write(self, bitmaps: Bitmaps) -> bytes:
         """Return the serialized set."""
+
+    def write_all(self, ends: npt.NDArray[np.int64], keys: Keys) -> pa.Array:
+        """Return several serialized sets. `ends` has the end of each set in `keys`, whose order is free.
+
+        Raises:
+            OverflowError: the sets have more than 2 GiB.
+        """
 
 
 class TreeMap:
@@ -72,6 +83,10 @@ class TreeMap:
             written += (_ENTRY.pack(upper, len(data)), data)
         return b"".join(written)
 
+    def write_all(self, ends: npt.NDArray[np.int64], keys: Keys) -> pa.Array:
+        """Return several serialized sets, see `Container.write_all`."""
+        return _write_all(ends, keys, is_tree_map=True)
+
 
 class Map64:
     """Container of n-gram indices."""
@@ -91,10 +106,47 @@ class Map64:
 
     def write(self, bitmaps: Bitmaps) -> bytes:
         """Return the serialized set."""
-        keys = pyroaring.BitMap64()
-        for upper, bitmap in bitmaps.items():
-            keys |= pyroaring.BitMap64(keys_of(upper, bitmap))
-        return bytes(keys.serialize())
+        written = [_LONG_COUNT.pack(len(bitmaps))]
+        for upper, bitmap in sorted(bitmaps.items()):
+            written += (_COUNT.pack(upper), bytes(bitmap.serialize()))
+        return b"".join(written)
+
+    def write_all(self, ends: npt.NDArray[np.int64], keys: Keys) -> pa.Array:
+        """Return several serialized sets, see `Container.write_all`."""
+        return _write_all(ends, keys, is_tree_map=False)
+
+
+def _write_all(ends: npt.NDArray[np.int64], keys: Keys, *, is_tree_map: bool) -> pa.Array:
+    given = np.ascontiguousarray(ends).data, np.ascontiguousarray(keys).data
+    offsets, data = kernels.write_row_sets(*given, is_tree_map)
+    buffers = [None, as_buffer(offsets), as_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(ends), buffers, 0)
+
+
+class RowSet:
+    """Set of row keys that is gathered from many arrays. It is compressed all the time."""
+
+    def __init__(self) -> None:
+        self._bitmaps: Bitmaps = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._bitmaps)
+
+    def add(self, keys: Keys) -> None:
+        """Add keys in any order."""
+        self.update(by_upper_half(keys))
+
+    def update(self, bitmaps: Iterable[tuple[int, pyroaring.BitMap]]) -> None:
+        """Add the keys of bitmaps of lower halves, each with its upper half."""
+        for upper, bitmap in bitmaps:
+            if upper in self._bitmaps:
+                self._bitmaps[upper] |= bitmap
+            else:
+                self._bitmaps[upper] = bitmap
+
+    def to_bytes(self, container: Container) -> bytes:
+        """Return the serialized set."""
+        return container.write(self._bitmaps)
 
 
 def keys_of(upper: int, bitmap: pyroaring.BitMap) -> Keys:

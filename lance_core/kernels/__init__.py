@@ -3,7 +3,7 @@
 base: memory, files, checksums, values. codecs: decoders of bytes, such as FSST and Zstandard.
 pages: decoders of whole pages, single rows and statistics. encode: the writing side. search: nearest vectors.
 text: words, dictionaries and posting lists of full text indices.
-bindings: the functions of the Python module.
+index: building of scalar indices. bindings: the functions of the Python module.
 """
 
 from lance_core.kernels._kernels import (
@@ -29,6 +29,7 @@ from lance_core.kernels._kernels import (
     WordReader,
     assemble_chunks,
     best_documents,
+    bloom_filter,
     build_map,
     bytes_to_bits,
     check_indices,
@@ -61,6 +62,7 @@ from lance_core.kernels._kernels import (
     find_distinct,
     find_key,
     find_rows,
+    find_trigrams,
     fixed_zones,
     gather_bits,
     gather_fixed,
@@ -104,6 +106,8 @@ from lance_core.kernels._kernels import (
     shred_items,
     shred_lists,
     similar_terms,
+    sort_rows,
+    sort_variable,
     split_byte_streams,
     split_null_ends,
     split_rows,
@@ -121,6 +125,8 @@ from lance_core.kernels._kernels import (
     unzip_variable,
     variable_zones,
     write_checked,
+    write_row_sets,
+    xxhash64,
     zip_fixed,
     zip_variable,
 )
@@ -148,6 +154,7 @@ __all__ = [
     "WordReader",
     "assemble_chunks",
     "best_documents",
+    "bloom_filter",
     "build_map",
     "bytes_to_bits",
     "check_indices",
@@ -180,6 +187,7 @@ __all__ = [
     "find_distinct",
     "find_key",
     "find_rows",
+    "find_trigrams",
     "fixed_zones",
     "gather_bits",
     "gather_fixed",
@@ -223,6 +231,8 @@ __all__ = [
     "shred_items",
     "shred_lists",
     "similar_terms",
+    "sort_rows",
+    "sort_variable",
     "split_byte_streams",
     "split_null_ends",
     "split_rows",
@@ -240,6 +250,8 @@ __all__ = [
     "unzip_variable",
     "variable_zones",
     "write_checked",
+    "write_row_sets",
+    "xxhash64",
     "zip_fixed",
     "zip_variable",
 ]

@@ -877,3 +877,41 @@ def best_documents(
     of weight * 2.2 * f / (f + norm). `norms` (float32) and `allowed` (bytes, 0 leaves out) have an entry per
     document. Documents need terms of all `required_words` words, if this is not 0.
     """
+
+# Building of indices.
+
+def sort_rows(values: _Bytes, rows: _Bytes) -> tuple[Block, Block]:
+    """Sort pairs of a value and a row key (uint64) by value. Pairs with equal values keep their order."""
+
+def sort_variable(offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int) -> Block:
+    """Return the positions (uint32) of strings of bytes in order. Equal strings keep their order."""
+
+def write_row_sets(ends: _Bytes, keys: _Bytes, is_tree_map: bool) -> tuple[Block, Block]:
+    """Serialize sets of row keys as tree maps or as 64-bit maps; see `lance_core.index.row_sets`.
+
+    `ends` (int64) has the end of each set in `keys` (uint64). The keys of a set may be in any order and
+    repeat. Returns 32-bit offsets and bytes. Raises `OffsetOverflow` for more than 2 GiB.
+    """
+
+def bloom_filter(
+    offsets: _Bytes | None,
+    data: _Bytes,
+    offset_bits: int,
+    width: int,
+    validity: _Bytes | None,
+    first_bit: int,
+    start: int,
+    num_values: int,
+    num_blocks: int,
+) -> Block:
+    """Return the split block Bloom filter of the values `[start, start + num_values)` that are not null.
+
+    The values have `width` bytes each, or offsets of `offset_bits` if that is not 0. The validity of the
+    value at `start` is at bit `first_bit + start`.
+    """
+
+def find_trigrams(offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int) -> tuple[Block, Block]:
+    """Return the distinct trigrams (uint32) of each text, and the positions of the texts (uint32)."""
+
+def xxhash64(data: _Bytes) -> int:
+    """Return the hash of bytes that Bloom filters use."""

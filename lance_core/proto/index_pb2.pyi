@@ -157,3 +157,9 @@ class InvertedIndexDetails(_message.Message):
     block_size: int
     posting_format_version: int
     def __init__(self, base_tokenizer: _Optional[str] = ..., language: _Optional[str] = ..., with_position: _Optional[bool] = ..., max_token_length: _Optional[int] = ..., lower_case: _Optional[bool] = ..., stem: _Optional[bool] = ..., remove_stop_words: _Optional[bool] = ..., ascii_folding: _Optional[bool] = ..., min_ngram_length: _Optional[int] = ..., max_ngram_length: _Optional[int] = ..., prefix_only: _Optional[bool] = ..., block_size: _Optional[int] = ..., posting_format_version: _Optional[int] = ...) -> None: ...
+
+class ZoneMapIndexDetails(_message.Message):
+    __slots__ = ("rows_per_zone",)
+    ROWS_PER_ZONE_FIELD_NUMBER: _ClassVar[int]
+    rows_per_zone: int
+    def __init__(self, rows_per_zone: _Optional[int] = ...) -> None: ...

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pyroaring
 
 from lance_core.changes.compaction.results import RewriteResult
+from lance_core.changes.index_files import segment_files
 from lance_core.commit.index_section import (
     FRAGMENT_REUSE,
     MEM_WAL,
@@ -28,6 +29,7 @@ from lance_core.errors import (
 from lance_core.index.moving.copying import SegmentCopy
 from lance_core.index.moving.kinds import MOVABLE
 from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
+from lance_core.index.segment_writer import SegmentWriter
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
@@ -134,37 +136,19 @@ def _group(snapshot: Snapshot, result: RewriteResult) -> FragmentGroup:
 def _move(
     snapshot: Snapshot, segment: table_pb2.IndexMetadata, rows: MovedRows, sync: bool
 ) -> Transaction.Rewrite.RewrittenIndex:
-    uuid = uuid4().bytes
-    source, directory = snapshot.storage, _directory(segment.uuid.uuid)
-    if segment.HasField("base_id"):
-        base = snapshot.manifest.base_paths[segment.base_id]
-        source, directory = (
-            snapshot.storage_of(base.id),
-            f"{base.directory(DIRECTORY)}{UUID(bytes=segment.uuid.uuid)}",
-        )
-    copy = SegmentCopy(
-        source,
-        directory,
-        snapshot.storage,
-        _directory(uuid),
-        {file.path: file.size_bytes for file in segment.files},
-        sync,
-    )
+    writer = SegmentWriter(snapshot.storage, sync=sync)
     try:
-        MOVABLE[kind_of(segment)].move(copy, rows)
-        if sync:
-            snapshot.storage.sync_directory(copy.directory)
-            snapshot.storage.sync_directory(DIRECTORY)
+        MOVABLE[kind_of(segment)].move(SegmentCopy(segment_files(snapshot, segment), writer), rows)
+        files = writer.finish()
     except BaseException:
-        with suppress(StorageError):
-            snapshot.storage.delete_directory(copy.directory)
+        writer.discard()
         raise
     return Transaction.Rewrite.RewrittenIndex(
         old_id=segment.uuid,
-        new_id=table_pb2.UUID(uuid=uuid),
+        new_id=table_pb2.UUID(uuid=writer.uuid.bytes),
         new_index_details=segment.index_details,
         new_index_version=segment.index_version,
-        new_index_files=copy.files,
+        new_index_files=files,
     )
 
 

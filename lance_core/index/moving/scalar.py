@@ -9,17 +9,16 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.writer_options import FileTail
-from lance_core.index.moving.copying import SegmentCopy, SourceFile
+from lance_core.index.moving.copying import SegmentCopy
 from lance_core.index.moving.moved_rows import MovedRows
 from lance_core.index.moving.moved_sets import move_column, move_set
 from lance_core.index.row_sets import Map64, TreeMap
+from lance_core.index.scalar.btree.pages import PAGE_ROWS, PageTable
+from lance_core.index.segment_files import SourceFile
 
-_PAGE_ROWS = 4096
-"""Default number of rows in a page of a B-tree."""
 _MOST_PAGE_ROWS = 1 << 24
 
 
@@ -33,13 +32,13 @@ def move_btree(copy: SegmentCopy, rows: MovedRows) -> None:
     Raises:
         UnsupportedFeatureError: the pages are in several files.
     """
-    with copy.open("page_lookup.lance") as lookup_file, copy.open("page_data.lance") as data_file:
-        lookup, data = SourceFile(lookup_file), SourceFile(data_file)
+    files = copy.source
+    with files.source("page_lookup.lance") as lookup, files.source("page_data.lance") as data:
         lookup.require("min", "max", "null_count", "page_idx")
         data.require("values", "ids")
         if lookup.metadata.get("range_partitioned", b"false") != b"false":
             raise UnsupportedFeatureError("B-tree with pages in several files", file=lookup.name)
-        pages = _Pages(_page_rows(lookup), lookup.arrow_schema)
+        pages = PageTable(_page_rows(lookup), lookup.arrow_schema)
         copy.write("page_data.lance", data, pages.watch(_left(data, "ids", rows)))
         copy.write("page_lookup.lance", lookup, pages.finish())
 
@@ -119,7 +118,7 @@ def _left(source: SourceFile, name: str, rows: MovedRows) -> Iterator[pa.RecordB
 
 
 def _page_rows(lookup: SourceFile) -> int:
-    text = lookup.metadata.get("batch_size", b"%d" % _PAGE_ROWS)
+    text = lookup.metadata.get("batch_size", b"%d" % PAGE_ROWS)
     if not text.isdigit() or not 1 <= int(text) <= _MOST_PAGE_ROWS:
         raise CorruptFileError(
             "rows of a page",
@@ -128,47 +127,3 @@ def _page_rows(lookup: SourceFile) -> int:
             found=text.decode("latin1"),
         )
     return int(text)
-
-
-class _Pages:
-    """Pages of a B-tree, described while their rows are written."""
-
-    def __init__(self, page_rows: int, schema: pa.Schema) -> None:
-        self._page_rows = page_rows
-        self._schema = schema
-        self._waiting: list[pa.Array] = []
-        """Values that do not fill a page yet."""
-        self._num_waiting = 0
-        self._described: list[pa.RecordBatch] = []
-
-    def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Pass the batches on, and describe their full pages."""
-        for batch in batches:
-            self._waiting.append(batch.column(0))
-            self._num_waiting += batch.num_rows
-            if self._num_waiting >= self._page_rows:
-                self._describe(self._num_waiting // self._page_rows * self._page_rows)
-            yield batch
-
-    def finish(self) -> list[pa.RecordBatch]:
-        """Return the rows of the lookup file."""
-        if self._num_waiting:
-            self._describe(self._num_waiting)
-        return self._described
-
-    def _describe(self, num_rows: int) -> None:
-        """Describe the pages of the first `num_rows` waiting rows."""
-        values = pa.concat_arrays(self._waiting)
-        firsts = np.arange(0, num_rows, self._page_rows)
-        lasts = np.minimum(firsts + self._page_rows, num_rows) - 1
-        is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[:num_rows].astype(np.uint32)
-        number = sum(batch.num_rows for batch in self._described)
-        columns = [
-            values.take(pa.array(firsts)),
-            values.take(pa.array(lasts)),
-            pa.array(np.add.reduceat(is_null, firsts).astype(np.uint32)),
-            pa.array(np.arange(number, number + len(firsts), dtype=np.uint32)),
-        ]
-        self._described.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-        self._waiting = [values.slice(num_rows)]
-        self._num_waiting -= num_rows

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyroaring
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.index.moving.copying import SegmentCopy, SourceFile
+from lance_core.index.moving.copying import SegmentCopy
 from lance_core.index.moving.moved_rows import MovedRows
+from lance_core.index.segment_files import SourceFile
 
 _MOST_PARTITIONS = 1 << 16
 
@@ -29,10 +30,9 @@ def move_text(copy: SegmentCopy, rows: MovedRows) -> None:
     Raises:
         UnsupportedFeatureError: the index has the layout of an old release.
     """
-    if not copy.has("metadata.lance"):
-        raise UnsupportedFeatureError("full text index of an old layout", file=copy.source_directory)
-    with copy.open("metadata.lance") as file:
-        source = SourceFile(file)
+    if not copy.source.has("metadata.lance"):
+        raise UnsupportedFeatureError("full text index of an old layout", file=copy.source.directory)
+    with copy.source.source("metadata.lance") as source:
         partitions = _partitions(source)
         gone = pyroaring.BitMap()
 

@@ -25,9 +25,10 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.writer_options import FileTail
-from lance_core.index.moving.copying import SegmentCopy, SourceFile
+from lance_core.index.moving.copying import SegmentCopy
 from lance_core.index.moving.moved_rows import Flags, MovedRows
 from lance_core.index.moving.scalar import buffer_number
+from lance_core.index.segment_files import SourceFile
 from lance_core.index.vector.layouts import Codes, packed, transposed, transposed_back, unpacked
 from lance_core.proto import index_pb2
 
@@ -43,12 +44,11 @@ def move_vector(copy: SegmentCopy, rows: MovedRows) -> None:
         UnsupportedFeatureError: the index has the layout of old releases, or its partitions are not
             contiguous.
     """
-    if not copy.has(_AUXILIARY):
-        raise UnsupportedFeatureError("vector index of an old layout", file=copy.source_directory)
-    with copy.open("index.idx") as file:
-        has_graph = b"_HNSW_" in SourceFile(file).metadata.get("lance:index", b"")
-    with copy.open(_AUXILIARY) as file:
-        source = SourceFile(file)
+    if not copy.source.has(_AUXILIARY):
+        raise UnsupportedFeatureError("vector index of an old layout", file=copy.source.directory)
+    with copy.source.source("index.idx") as graph:
+        has_graph = b"_HNSW_" in graph.metadata.get("lance:index", b"")
+    with copy.source.source(_AUXILIARY) as source:
         partitions = _Partitions.of(source)
         batches = _moved(source, partitions, rows, keeps_places=has_graph)
         copy.write(_AUXILIARY, source, batches, partitions.tail)

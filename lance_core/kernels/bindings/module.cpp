@@ -565,6 +565,7 @@ NB_MODULE(_kernels, m) {
       nb::arg("descriptor"), nb::arg("data"), nb::arg("crc"));
 
   bind_encoders(m);
+  bind_index(m);
   bind_picks(m);
   bind_miniblock(m);
   bind_vector_index(m);

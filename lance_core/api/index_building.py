@@ -1,0 +1,235 @@
+"""The part of a dataset's interface that builds indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
+
+from lance_core.api.indexing import Indexing
+from lance_core.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from lance_core.api.indices import IndexConfig
+    from lance_core.api.operations import Index
+    from lance_core.api.progress import IndexProgress
+    from lance_core.changes.indexing.segment import IndexRequest
+
+
+class IndexBuilding(Indexing):
+    """Methods that build indices of a dataset."""
+
+    def create_scalar_index(
+        self,
+        column: str,
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        *,
+        replace: bool = True,
+        train: bool = True,
+        fragment_ids: Sequence[int] | None = None,
+        index_uuid: str | None = None,
+        progress_callback: Callable[[IndexProgress], None] | None = None,
+        transaction_id: str | None = None,
+        sync: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        """Build an index on the values of a column, and move to the version with it.
+
+        Memory is bounded: rows are sorted in runs, in the directory for temporary files.
+
+        Args:
+            column: Name or dotted path of the column.
+            index_type: Kind of the index, such as "BTREE"; or the kind with its options.
+            name: Name of the index; None for `<column>_idx`.
+            replace: Replace the index with this name, of whatever kind. False refuses to.
+            train: Index the rows. False makes an index that covers no rows yet; `optimize.optimize_indices`
+                adds them.
+            fragment_ids: Must be None; see `create_index_uncommitted`.
+            index_uuid: Uuid of the files.
+            progress_callback: Is called with the progress.
+            transaction_id: UUID of the transaction. Repeating it gives the first result.
+            sync: On local disks make everything durable before returning.
+            kwargs: Options of the kind by name, as in `IndexConfig.parameters`.
+
+        Raises:
+            UnknownColumnError: There is no such column.
+            ColumnTypeError: The kind does not index columns of this type.
+            UnsupportedFeatureError: There is no such kind.
+            InvalidInputError: An option is wrong, or the name is in use.
+            CommitConflictError: Other writers were in conflict too often.
+        """
+        if fragment_ids is not None:
+            raise InvalidInputError(
+                "fragment_ids", expected="None; `create_index_uncommitted` indexes single fragments"
+            )
+        request = _request(column, index_type, name, train, None, index_uuid, kwargs)
+        self._build(request, replace, progress_callback, transaction_id, sync)
+
+    def create_index(
+        self,
+        column: str | list[str],
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        *,
+        train: bool = True,
+        fragment_ids: Sequence[int] | None = None,
+        index_uuid: str | None = None,
+        progress_callback: Callable[[IndexProgress], None] | None = None,
+        transaction_id: str | None = None,
+        sync: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """Build an index like `create_scalar_index`, but replace no other index unless `replace` says so.
+
+        Returns:
+            This dataset, at the version with the index.
+        """
+        if fragment_ids is not None:
+            raise InvalidInputError(
+                "fragment_ids", expected="None; `create_index_uncommitted` indexes single fragments"
+            )
+        request = _request(_one(column), index_type, name, train, None, index_uuid, kwargs)
+        self._build(request, replace, progress_callback, transaction_id, sync)
+        return self
+
+    def create_index_uncommitted(
+        self,
+        column: str | list[str],
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        *,
+        train: bool = True,
+        fragment_ids: Sequence[int] | None = None,
+        index_uuid: str | None = None,
+        progress_callback: Callable[[IndexProgress], None] | None = None,
+        sync: bool = True,
+        **kwargs: Any,
+    ) -> Index:
+        """Build the files of one segment of an index, which belong to no version yet.
+
+        Several machines may index some fragments each. `commit_existing_index_segments` makes one index of
+        their segments. `merge_existing_index_segments` joins segments before that.
+
+        Args:
+            column, index_type, name, train, index_uuid, progress_callback, sync, kwargs: Those of
+                `create_scalar_index`.
+            fragment_ids: Ids of the fragments to index.
+
+        Raises:
+            InvalidInputError: There are no fragment ids, or an error of `create_scalar_index`.
+        """
+        if fragment_ids is None:
+            raise InvalidInputError("create_index_uncommitted requires fragment_ids")
+        from lance_core.api.operations import Index  # late: most processes only read
+        from lance_core.changes.indexing.segment import build_segment
+        from lance_core.index.progress import unobserved
+
+        request = _request(_one(column), index_type, name, train, fragment_ids, index_uuid, kwargs)
+        observer = progress_callback or unobserved
+        return Index.from_message(build_segment(self.snapshot, request, observer=observer, sync=sync))
+
+    def commit_existing_index_segments(
+        self,
+        index_name: str,
+        column: str,
+        segments: Sequence[Index],
+        *,
+        transaction_id: str | None = None,
+        sync: bool = True,
+    ) -> Self:
+        """Make a version in which an index consists of segments that were built before.
+
+        Args:
+            index_name: Name of the index.
+            column: Name or dotted path of the indexed column.
+            segments: Results of `create_index_uncommitted` or `merge_existing_index_segments`.
+            transaction_id: UUID of the transaction. Repeating it gives the first result.
+            sync: On local disks make the version durable before returning.
+
+        Returns:
+            This dataset, at the new version.
+
+        Raises:
+            InvalidInputError: Two segments cover one fragment, are of different kinds, or index other
+                columns.
+            CommitConflictError: Fragments were rewritten since they were indexed.
+        """
+        from lance_core.changes.indexing.create import commit_segments  # late: most processes only read
+
+        messages = [segment.to_message() for segment in segments]
+        self._snapshot = commit_segments(
+            self.snapshot, index_name, column, messages, transaction_id=transaction_id, sync=sync
+        )
+        return self
+
+    def merge_existing_index_segments(self, segments: Sequence[Index], *, sync: bool = True) -> Index:
+        """Build one segment that covers the fragments of several segments, which stay as they are.
+
+        Args:
+            segments: Results of `create_index_uncommitted`.
+            sync: On local disks make the files durable before returning.
+
+        Raises:
+            InvalidInputError: There are no segments, or they are of different kinds or index different
+                columns.
+        """
+        from lance_core.api.operations import Index  # late: most processes only read
+        from lance_core.changes.indexing.optimize import merge_segments
+
+        messages = [segment.to_message() for segment in segments]
+        return Index.from_message(merge_segments(self.snapshot, messages, sync=sync))
+
+    def _build(
+        self,
+        request: IndexRequest,
+        replace: bool,
+        progress_callback: Callable[[IndexProgress], None] | None,
+        transaction_id: str | None,
+        sync: bool,
+    ) -> None:
+        from lance_core.changes.indexing.create import create_index
+        from lance_core.index.progress import unobserved
+
+        self._snapshot = create_index(
+            self.snapshot,
+            request,
+            replace_existing=replace,
+            observer=progress_callback or unobserved,
+            transaction_id=transaction_id,
+            sync=sync,
+        )
+
+
+def _one(column: str | list[str]) -> str:
+    if isinstance(column, str):
+        return column
+    if len(column) != 1:
+        raise InvalidInputError("columns of an index", expected="one column", found=column)
+    return column[0]
+
+
+def _request(
+    column: str,
+    index_type: str | IndexConfig,
+    name: str | None,
+    train: bool,
+    fragment_ids: Sequence[int] | None,
+    uuid: str | None,
+    options: Mapping[str, Any],
+) -> IndexRequest:
+    from lance_core.api.indices import IndexConfig
+    from lance_core.changes.indexing.segment import IndexRequest
+
+    kind = index_type
+    if isinstance(index_type, IndexConfig):
+        kind, options = index_type.index_type, {**index_type.parameters, **options}
+    if not isinstance(kind, str):
+        raise InvalidInputError("index_type must be str or IndexConfig", found=type(index_type).__name__)
+    try:
+        number = None if uuid is None else UUID(uuid)
+    except ValueError:
+        raise InvalidInputError("index_uuid", expected="a UUID", found=uuid) from None
+    return IndexRequest(column, kind, name, train, fragment_ids, number, options)

@@ -1,0 +1,133 @@
+"""The column of an index: its name, its type, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lance_core.changes.checked_reads import scan_for_change
+from lance_core.errors import UnknownColumnError
+from lance_core.expressions.tree import Column
+from lance_core.hints import did_you_mean
+from lance_core.index.build import ROW_KEY, VALUE, IndexedRows, RowKeys
+from lance_core.index.progress import Observer
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
+from lance_core.schema import Field, Schema, split_path
+from lance_core.table.snapshot import Snapshot
+
+_BATCH_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class IndexedColumn:
+    """Column of an index: a top-level column, or a field below structs.
+
+    Attributes:
+        path: Names of the fields from the top-level column down.
+        field: The field itself.
+    """
+
+    path: tuple[str, ...]
+    field: Field
+
+    @classmethod
+    def resolve(cls, schema: Schema, text: str) -> IndexedColumn:
+        """Return the column at a dotted path. Names match without case if none matches as written.
+
+        Raises:
+            UnknownColumnError: There is no such column.
+            InvalidInputError: The path is malformed.
+        """
+        is_name = text in [field.name for field in schema.fields]
+        fields: Sequence[Field] = schema.fields
+        path: list[Field] = []
+        for name in [text] if is_name else split_path(text):
+            found = [field for field in fields if field.name == name]
+            found = found or [field for field in fields if field.name.lower() == name.lower()]
+            if len(found) != 1:
+                names = [field.name for field in fields]
+                raise UnknownColumnError(f"there is no column {text!r}{did_you_mean(name, names)}")
+            path.append(found[0])
+            fields = found[0].children if found[0].logical_type == "struct" else ()
+        return cls(tuple(field.name for field in path), path[-1])
+
+    @property
+    def stored_field(self) -> pa.Field:
+        """Name, type and metadata of the indexed values; extension types are replaced by their storage."""
+        shown = self.field.to_arrow()
+        return pa.field(self.field.name, self.field.arrow_type, self.field.nullable, shown.metadata)
+
+    @property
+    def default_index_name(self) -> str:
+        """Name of an index on the column for which the caller gave no name, as the reference chooses it."""
+        if any("." in name for name in self.path):
+            return ".".join(map(_quoted, self.path)) + "_idx"
+        return ".".join(self.path) + "_idx"
+
+
+def path_of(schema: Schema, field_id: int) -> str:
+    """Return the dotted path of a field, as `IndexedColumn.resolve` reads it.
+
+    Raises:
+        UnknownColumnError: The schema has no such field.
+    """
+    names: list[str] = []
+    while field_id >= 0:
+        field = schema.field_by_id.get(field_id)
+        if field is None:
+            raise UnknownColumnError(f"there is no field {field_id}")
+        names.insert(0, _quoted(field.name))
+        field_id = field.parent_id
+    return ".".join(names)
+
+
+def _quoted(name: str) -> str:
+    if all(letter.isalnum() or letter == "_" for letter in name):
+        return name
+    return "`" + name.replace("`", "``") + "`"
+
+
+def indexed_rows(
+    snapshot: Snapshot,
+    column: IndexedColumn,
+    fragment_ids: Sequence[int],
+    row_keys: RowKeys,
+    observer: Observer,
+) -> IndexedRows:
+    """Return the live rows of some fragments, which are read when the result is scanned.
+
+    Args:
+        snapshot: The version to read.
+        column: The indexed column.
+        fragment_ids: Ids of the fragments, ascending.
+        row_keys: The numbers that name the rows.
+        observer: Is told the progress of each scan.
+    """
+    by_id = row_keys is RowKeys.IDS
+    name = column.path[0]
+    options = ScanOptions(
+        computed=((name, Column(column.path, column.field.arrow_type)),),
+        fragments=tuple(fragment_ids),
+        with_row_id=by_id,
+        with_row_address=not by_id,
+        batch_bytes=_BATCH_BYTES,
+        stored=True,
+    )
+    field = column.stored_field
+    schema = pa.schema([field.with_name(VALUE), pa.field(ROW_KEY, pa.uint64(), nullable=False)])
+
+    def scan() -> Iterator[pa.RecordBatch]:
+        if not fragment_ids:
+            return
+        for batch in scan_for_change(snapshot, options).to_batches():
+            values, keys = batch.column(0), batch.column(ROW_ID if by_id else ROW_ADDRESS)
+            if isinstance(values, pa.ExtensionArray):
+                values = values.storage
+            yield pa.RecordBatch.from_arrays([values, keys], schema=schema)
+
+    fragments = snapshot.manifest.fragment_by_id
+    num_rows = sum(fragments[number].num_rows for number in fragment_ids)
+    return IndexedRows(field, num_rows, scan, observer)

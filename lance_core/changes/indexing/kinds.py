@@ -1,0 +1,58 @@
+"""Kinds of indices that can be built, by the name that callers give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.index.build import IndexKind, RowKeys
+from lance_core.index.scalar.bitmap.build import build_bitmap
+from lance_core.index.scalar.bloom_filter.build import bloom_filter_parameters, build_bloom_filter
+from lance_core.index.scalar.btree.build import btree_parameters, build_btree
+from lance_core.index.scalar.label_list.build import build_label_list
+from lance_core.index.scalar.ngram.build import build_ngram
+from lance_core.index.scalar.types import check_any, check_hashed, check_list, check_ordered, check_text
+from lance_core.index.scalar.zone_map.build import build_zone_map, zone_map_parameters
+from lance_core.proto import table_pb2
+
+_TABLE, _INDEX = "/lance.table.", "/lance.index.pb."
+"""Beginnings of the type URLs of details. The reference has its messages in two packages."""
+
+KINDS: Mapping[str, IndexKind] = {
+    "BTREE": IndexKind(
+        _TABLE + "BTreeIndexDetails", check_ordered, build_btree, parameters_of=btree_parameters
+    ),
+    "BITMAP": IndexKind(_TABLE + "BitmapIndexDetails", check_ordered, build_bitmap),
+    "LABEL_LIST": IndexKind(_TABLE + "LabelListIndexDetails", check_list, build_label_list),
+    "NGRAM": IndexKind(_TABLE + "NGramIndexDetails", check_text, build_ngram),
+    "ZONEMAP": IndexKind(
+        _TABLE + "ZoneMapIndexDetails", check_any, build_zone_map, RowKeys.ADDRESSES, zone_map_parameters
+    ),
+    "BLOOMFILTER": IndexKind(
+        _INDEX + "BloomFilterIndexDetails",
+        check_hashed,
+        build_bloom_filter,
+        RowKeys.ADDRESSES,
+        bloom_filter_parameters,
+    ),
+}
+
+
+def name_of_kind(segment: table_pb2.IndexMetadata) -> str | None:
+    """Return the name of the kind of a segment; None if segments of this kind are not built here."""
+    message = segment.index_details.type_url.rpartition(".")[2].lower()
+    return next(
+        (name for name, kind in KINDS.items() if kind.type_url.rpartition(".")[2].lower() == message), None
+    )
+
+
+def kind_named(name: str) -> IndexKind:
+    """Return the kind with a name such as "BTREE", in upper or lower case.
+
+    Raises:
+        UnsupportedFeatureError: There is no such kind.
+    """
+    kind = KINDS.get(name.upper())
+    if kind is None:
+        raise UnsupportedFeatureError("kind of index", expected=", ".join(KINDS), found=name)
+    return kind

@@ -1,0 +1,194 @@
+"""Rows that indices do not cover are added to them, and segments are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyroaring
+
+from lance_core.changes.index_files import segment_files
+from lance_core.changes.indexing.column import path_of
+from lance_core.changes.indexing.create import discard
+from lance_core.changes.indexing.kinds import KINDS, name_of_kind
+from lance_core.changes.indexing.segment import IndexRequest, build_segment
+from lance_core.changes.retry import with_retries
+from lance_core.commit.commit import commit
+from lance_core.commit.index_section import IndexSectionEditor, coverage
+from lance_core.errors import (
+    CommitUnknownError,
+    IndexNotFoundError,
+    InvalidInputError,
+    LanceError,
+    UnsupportedFeatureError,
+)
+from lance_core.index.progress import Observer, unobserved
+from lance_core.proto import table_pb2
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot
+from lance_core.table.transaction import create_index as create_index_transaction
+from lance_core.table.transaction import new_transaction
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Segments of an index that become one segment, with fragments that no segment covers."""
+
+    replaced: list[table_pb2.IndexMetadata]
+    newest: table_pb2.IndexMetadata
+    """Segment whose options the new segment gets."""
+    fragment_ids: pyroaring.BitMap
+
+
+def optimize_indices(
+    snapshot: Snapshot,
+    *,
+    num_indices_to_merge: int | None = None,
+    index_names: Sequence[str] | None = None,
+    retrain: bool = False,
+    observer: Observer = unobserved,
+    transaction_id: str | None = None,
+    sync: bool = True,
+) -> Snapshot:
+    """Make a version whose indices cover all fragments.
+
+    The newest segments of an index are replaced by one segment, which covers their fragments and all that no
+    segment covers. An index that covers all fragments does not change, unless several segments are joined.
+
+    Args:
+        snapshot: The opened version.
+        num_indices_to_merge: Number of the newest segments that are replaced; None means 1. With 0 the new
+            segment covers only fragments that no segment covers.
+        index_names: Names of the indices; None means all whose kind is supported.
+        retrain: Replace all segments of each index, and build them from the rows again.
+        observer: Is told the progress.
+        transaction_id: UUID of the transaction. Repeating it gives the first result.
+        sync: On local disks make everything durable before returning.
+
+    Returns:
+        The new version, or `snapshot` if there is nothing to do.
+
+    Raises:
+        IndexNotFoundError: There is no index with a name of `index_names`.
+        UnsupportedFeatureError: Indices of the kind of a named index are not built here.
+        InvalidInputError: `num_indices_to_merge` is negative.
+        CommitConflictError: Other writers were in conflict too often.
+        CommitUnknownError: The storage did not tell whether the version was made; the files stay.
+        LanceError: Rows cannot be read, or files cannot be written. No files are left.
+    """
+    most = 1 if num_indices_to_merge is None else num_indices_to_merge
+    if most < 0:
+        raise InvalidInputError("num_indices_to_merge", expected="0 or more", found=most)
+
+    def attempt(current: Snapshot) -> Manifest:
+        tasks = list(_tasks(current.manifest, most, index_names, retrain))
+        if not tasks:
+            return current.manifest
+        built: list[table_pb2.IndexMetadata] = []
+        transaction = new_transaction(current.manifest.version, uuid=transaction_id)
+        try:
+            for task in tasks:
+                built.append(_build(current, task, observer, sync))
+            removed = [segment for task in tasks for segment in task.replaced]
+            return commit(current.storage, create_index_transaction(transaction, built, removed), sync=sync)
+        except CommitUnknownError:
+            raise
+        except LanceError:
+            discard(current.storage, built)
+            raise
+
+    return with_retries(snapshot, attempt, "create_index", transaction_id=transaction_id)
+
+
+def _tasks(manifest: Manifest, most: int, names: Sequence[str] | None, retrain: bool) -> Iterator[_Task]:
+    existing = pyroaring.BitMap(manifest.fragment_by_id)
+    for segments in _indices(manifest, names):
+        covered = pyroaring.BitMap().union(*map(coverage, segments)) & existing
+        uncovered = existing - covered
+        replaced = segments if retrain else segments[max(0, len(segments) - most) :]
+        if not retrain and not uncovered and len(replaced) < 2:
+            continue
+        # A segment that covers nothing is replaced by the first segment that does.
+        replaced += [each for each in segments if each not in replaced and not coverage(each) & existing]
+        known = pyroaring.BitMap().union(*map(coverage, replaced)) & existing
+        yield _Task(replaced, segments[-1], known | uncovered)
+
+
+def _indices(manifest: Manifest, names: Sequence[str] | None) -> Iterator[list[table_pb2.IndexMetadata]]:
+    """Yield the segments of each index to optimize, oldest first."""
+    groups: dict[str, list[table_pb2.IndexMetadata]] = {}
+    for segment in IndexSectionEditor(manifest.index_section).segments:
+        groups.setdefault(segment.name, []).append(segment)
+    for name in names or groups:
+        segments = groups.get(name)
+        if segments is None:
+            raise IndexNotFoundError(
+                "no such index", expected=", ".join(sorted(groups)) or "none", found=name
+            )
+        if all(name_of_kind(segment) for segment in segments):
+            yield segments
+        elif names:
+            raise UnsupportedFeatureError(
+                f"building of index {name}", found=segments[0].index_details.type_url.rpartition(".")[2]
+            )
+
+
+def _build(snapshot: Snapshot, task: _Task, observer: Observer, sync: bool) -> table_pb2.IndexMetadata:
+    newest = task.newest
+    return build_segment(
+        snapshot, _request(snapshot, newest, task.fragment_ids), observer=observer, sync=sync
+    )
+
+
+def _request(snapshot: Snapshot, like: table_pb2.IndexMetadata, fragment_ids: Iterable[int]) -> IndexRequest:
+    """Return the request of a segment with the options of another segment."""
+    kind = name_of_kind(like)
+    assert kind is not None
+    return IndexRequest(
+        column=path_of(snapshot.manifest.schema, like.fields[0]),
+        kind=kind,
+        name=like.name,
+        fragment_ids=sorted(fragment_ids),
+        parameters=KINDS[kind].parameters_of(segment_files(snapshot, like)),
+    )
+
+
+def merge_segments(
+    snapshot: Snapshot,
+    segments: Sequence[table_pb2.IndexMetadata],
+    *,
+    observer: Observer = unobserved,
+    sync: bool = True,
+) -> table_pb2.IndexMetadata:
+    """Write one segment that covers the fragments of several segments, which stay as they are.
+
+    Args:
+        snapshot: The version to read.
+        segments: Segments of one kind on one column; they may belong to no version yet.
+        observer: Is told the progress.
+        sync: On local disks make the files durable before returning.
+
+    Returns:
+        The entry for the manifest. The segment belongs to no version yet.
+
+    Raises:
+        InvalidInputError: There are no segments, or they are of different kinds or index different columns.
+        UnsupportedFeatureError: Indices of this kind are not built here.
+        LanceError: Rows cannot be read, or files cannot be written. No files are left.
+    """
+    if not segments:
+        raise InvalidInputError("no segments to merge")
+    first = segments[0]
+    kind = name_of_kind(first)
+    if kind is None:
+        raise UnsupportedFeatureError(
+            "merging of index segments", found=first.index_details.type_url.rpartition(".")[2]
+        )
+    for segment in segments:
+        if list(segment.fields) != list(first.fields) or name_of_kind(segment) != kind:
+            raise InvalidInputError(
+                "segments of different kinds, or on different columns", found=segment.name
+            )
+    covered = pyroaring.BitMap().union(*map(coverage, segments))
+    existing = covered & pyroaring.BitMap(snapshot.manifest.fragment_by_id)
+    return build_segment(snapshot, _request(snapshot, first, existing), observer=observer, sync=sync)

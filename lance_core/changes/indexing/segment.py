@@ -1,0 +1,106 @@
+"""Building of one segment of an index. Its files are complete and durable, but belong to no version yet."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pyroaring
+
+from lance_core.changes.indexing.column import IndexedColumn, indexed_rows
+from lance_core.changes.indexing.kinds import kind_named
+from lance_core.errors import ColumnTypeError, InvalidInputError
+from lance_core.index.progress import Observer, unobserved
+from lance_core.index.segment_writer import SegmentWriter
+from lance_core.proto import table_pb2
+from lance_core.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class IndexRequest:
+    """Request to index a column.
+
+    Attributes:
+        column: Dotted path of the column. It matches without case if no column matches as written.
+        kind: Kind of the index; one of `lance_core.changes.indexing.kinds.KINDS`.
+        name: Name of the index; None for `<column>_idx`.
+        train: Index the rows. False makes an index that covers no fragment.
+        fragment_ids: Ids of the fragments to index; None for all.
+        uuid: Uuid of the segment; None for a new one.
+        parameters: Options of the kind by name.
+    """
+
+    column: str
+    kind: str
+    name: str | None = None
+    train: bool = True
+    fragment_ids: Sequence[int] | None = None
+    uuid: UUID | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+def build_segment(
+    snapshot: Snapshot, request: IndexRequest, *, observer: Observer = unobserved, sync: bool = True
+) -> table_pb2.IndexMetadata:
+    """Write the files of a new segment. Memory is bounded, unless the kind says otherwise.
+
+    Args:
+        snapshot: The version to read.
+        request: What to index.
+        observer: Is told the progress.
+        sync: On local disks make the files durable before returning.
+
+    Returns:
+        The entry for the manifest. If the name of the request is None, the entry has the default name.
+
+    Raises:
+        UnknownColumnError: There is no such column.
+        ColumnTypeError: The kind does not index columns of this type.
+        UnsupportedFeatureError: There is no such kind.
+        InvalidInputError: A parameter or a fragment id is wrong.
+        LanceError: Rows cannot be read, or files cannot be written. No files are left.
+    """
+    kind = kind_named(request.kind)
+    column = IndexedColumn.resolve(snapshot.manifest.schema, request.column)
+    try:
+        kind.check(column.stored_field)
+    except TypeError as error:
+        raise ColumnTypeError(
+            f"{request.kind.upper()} index of column {request.column}: {error}", found=column.field.arrow_type
+        ) from None
+    fragments = _fragments(snapshot, request)
+    rows = indexed_rows(snapshot, column, fragments, kind.row_keys, observer)
+    writer = SegmentWriter(snapshot.storage, request.uuid, sync=sync)
+    try:
+        built = kind.build(rows, request.parameters, writer)
+        files = writer.finish()
+    except BaseException:
+        writer.discard()
+        raise
+    message = table_pb2.IndexMetadata(
+        uuid=table_pb2.UUID(uuid=writer.uuid.bytes),
+        fields=[column.field.id],
+        name=request.name or column.default_index_name,
+        dataset_version=snapshot.manifest.version,
+        fragment_bitmap=bytes(pyroaring.BitMap(fragments).serialize()),
+        index_version=built.version,
+        created_at=time.time_ns() // 1_000_000,
+        files=files,
+    )
+    message.index_details.type_url, message.index_details.value = kind.type_url, built.details
+    return message
+
+
+def _fragments(snapshot: Snapshot, request: IndexRequest) -> list[int]:
+    """Return the ids of the fragments to index, ascending."""
+    known = snapshot.manifest.fragment_by_id
+    if not request.train or not any(fragment.num_rows for fragment in snapshot.manifest.fragments):
+        return []
+    if request.fragment_ids is None:
+        return sorted(known)
+    for number in request.fragment_ids:
+        if number not in known:
+            raise InvalidInputError("fragment_ids", expected="ids of fragments", found=number)
+    return sorted(set(request.fragment_ids))

@@ -1,0 +1,80 @@
+"""Interface between the kinds of indices and the changes that build their segments: see `IndexKind`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from lance_core.index.progress import Observer, unobserved
+from lance_core.index.segment_files import SegmentFiles
+from lance_core.index.segment_writer import SegmentWriter
+
+VALUE = "value"
+"""Name of the first column of the rows to index."""
+ROW_KEY = "row_key"
+"""Name of the second column of the rows to index: 64-bit row keys without nulls."""
+
+
+class RowKeys(Enum):
+    """Numbers that name rows in the files of an index."""
+
+    IDS = "ids"
+    """Row ids if the table has stable row ids, otherwise row addresses."""
+    ADDRESSES = "addresses"
+    """Row addresses."""
+
+
+@dataclass(frozen=True)
+class IndexedRows:
+    """Live rows of a table that a segment indexes, in the order of their addresses.
+
+    Attributes:
+        field: Type and metadata of the indexed column. Extension types are replaced by their storage.
+        num_rows: Number of rows.
+        scan: Reads the rows. Each call starts at the first row. The batches have the columns `VALUE` and
+            `ROW_KEY`, a few MiB each.
+        observer: Is told the progress.
+    """
+
+    field: pa.Field
+    num_rows: int
+    scan: Callable[[], Iterator[pa.RecordBatch]]
+    observer: Observer = unobserved
+
+
+@dataclass(frozen=True)
+class BuiltSegment:
+    """Facts about the files that a builder wrote, for the manifest."""
+
+    version: int = 0
+    """Version of the files (`index_version`)."""
+    details: bytes = b""
+    """Serialized details message of the kind."""
+
+
+Parameters = Mapping[str, object]
+"""Options of a build by name."""
+Builder = Callable[[IndexedRows, Parameters, SegmentWriter], BuiltSegment]
+"""Writes the files of a segment. It raises `InvalidInputError` for wrong parameters before it reads rows.
+If there are no rows, it writes the files of an empty index."""
+
+
+def _no_parameters(files: SegmentFiles) -> Parameters:
+    return {}
+
+
+@dataclass(frozen=True)
+class IndexKind:
+    """Kind of index that can be built."""
+
+    type_url: str
+    """Type URL of the details message."""
+    check: Callable[[pa.Field], None]
+    """Raises `TypeError` if a column of this type cannot be indexed."""
+    build: Builder
+    row_keys: RowKeys = RowKeys.IDS
+    parameters_of: Callable[[SegmentFiles], Parameters] = _no_parameters
+    """Returns the parameters with which a segment was built, from its files."""
