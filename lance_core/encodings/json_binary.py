@@ -29,7 +29,7 @@ def show_json(array: pa.Array, field: Field) -> pa.Array:
         UnsupportedFeatureError: more than 2 GiB of text in one array.
     """
     if field.is_json:
-        return _text(array, field)
+        return show_text(array, field.name)
     if not holds_json(field):
         return array
     if pa.types.is_struct(array.type):
@@ -77,37 +77,48 @@ def store_json(array: pa.Array, column: str) -> pa.Array:
     return pa.Array.from_buffers(pa.large_binary(), len(array), [validity, *map(pa.py_buffer, blocks)])
 
 
-def _converted(
-    array: pa.Array, kernel: Callable[..., tuple[Block, Block]]
-) -> tuple[pa.Buffer | None, tuple[Block, Block]]:
-    """Run a kernel on the values of an array with 64-bit offsets. Return the validity, which begins at bit 0,
-    and the kernel's two blocks.
+def column_buffers(array: pa.Array) -> tuple[pa.Buffer, pa.Buffer, pa.Buffer | None, int, int]:
+    """Return the arguments of the kernels of JSON for an array with 64-bit offsets: offsets, bytes, validity,
+    its first bit, and the number of values.
     """
     validity, offsets, data = array.buffers()
-    blocks = kernel(
+    return (
         (offsets or pa.py_buffer(bytes(8))).slice(8 * array.offset),
         data or pa.py_buffer(b""),
         validity,
         array.offset,
         len(array),
     )
+
+
+def _converted(
+    array: pa.Array, kernel: Callable[..., tuple[Block, Block]]
+) -> tuple[pa.Buffer | None, tuple[Block, Block]]:
+    """Run a kernel on the values of an array with 64-bit offsets. Return the validity, which begins at bit 0,
+    and the kernel's two blocks.
+    """
+    blocks = kernel(*column_buffers(array))
+    validity = array.buffers()[0]
     if validity is not None and array.offset:
         validity = array.is_valid().buffers()[1]
     return validity, blocks
 
 
-def _text(array: pa.Array, field: Field) -> pa.Array:
+def show_text(array: pa.Array, column: str | None = None) -> pa.Array:
+    """Return binary JSON (large_binary) as text (utf8); `column` is for errors, which are those of
+    `show_json`.
+    """
     try:
         validity, blocks = _converted(array, json_text)
     except CorruptData as error:
-        raise CorruptFileError(str(error), column=field.name) from None
+        raise CorruptFileError(str(error), column=column) from None
     except OffsetOverflow:
-        raise UnsupportedFeatureError("more than 2 GiB of JSON in one array", column=field.name) from None
+        raise UnsupportedFeatureError("more than 2 GiB of JSON in one array", column=column) from None
     text = pa.Array.from_buffers(pa.utf8(), len(array), [validity, *map(pa.py_buffer, blocks)])
     try:
         text.validate(full=True)
     except pa.ArrowInvalid:
-        raise CorruptFileError("JSON text is not UTF-8", column=field.name) from None
+        raise CorruptFileError("JSON text is not UTF-8", column=column) from None
     return text
 
 

@@ -44,6 +44,7 @@ from lance_core.expressions.tree import (
     Not,
     Or,
     StartsWith,
+    StoredJson,
 )
 
 
@@ -336,6 +337,8 @@ def _literal_value(expression: Expression) -> pa.Scalar:
 
 def is_null(operand: Expression) -> Expression:
     """Return the node for `operand IS NULL`."""
+    if isinstance(operand, Column) and isinstance(operand.type, pa.JsonType):
+        operand = StoredJson(operand.path, pa.large_binary())  # its text is not needed
     return IsNull(operand)
 
 

@@ -33,6 +33,7 @@ from lance_core.expressions.tree import (
     Not,
     Or,
     StartsWith,
+    StoredJson,
 )
 
 
@@ -265,6 +266,7 @@ def _arrow(node: ArrowExpression, operands: list[Datum], batch: pa.RecordBatch) 
 
 _EVALUATORS: dict[type[Expression], Callable[[Any, list[Any], pa.RecordBatch], Datum]] = {
     Column: _column,
+    StoredJson: _column,
     Literal: lambda node, operands, batch: node.value,
     Comparison: _comparison,
     DistinctFrom: _distinct_from,

@@ -49,6 +49,11 @@ class Column(Expression):
 
 
 @dataclass(frozen=True)
+class StoredJson(Column):
+    """JSON column that is read as it is stored: as binary JSON (large_binary) instead of text."""
+
+
+@dataclass(frozen=True)
 class Literal(Expression):
     """Constant. A null has a type, too."""
 
@@ -275,6 +280,17 @@ def columns(expression: Expression) -> tuple[Path, ...]:
         elif isinstance(node, ArrowExpression):
             found.update(dict.fromkeys(node.paths))
     return tuple(found)
+
+
+def stored_only(expression: Expression) -> frozenset[str]:
+    """Return the names of the top-level columns that an expression reads only as stored JSON."""
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for node in walk(expression):
+        if isinstance(node, Column):
+            names[isinstance(node, StoredJson)].add(node.path[0])
+        elif isinstance(node, ArrowExpression):
+            names[False].update(path[0] for path in node.paths)
+    return frozenset(names[True] - names[False])
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:

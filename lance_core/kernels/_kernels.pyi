@@ -11,6 +11,8 @@ from typing_extensions import Buffer as _Bytes
 _Numbers = _Bytes | np.ndarray[Any, Any]
 
 class CorruptData(ValueError): ...  # noqa: N818
+class InvalidPath(ValueError): ...  # noqa: N818
+class NoResult(ValueError): ...  # noqa: N818
 class OffsetOverflow(OverflowError): ...  # noqa: N818
 
 class Block:
@@ -139,14 +141,107 @@ def open_variable_block(block: _Bytes, num_values: int, offset_bits: int) -> tup
     """Return start and size of the offsets, start and size of the bytes."""
 
 def json_text(
-    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /
 ) -> tuple[Block, Block]:
     """Return the text of binary JSON values, which have 64-bit offsets: 32-bit offsets and UTF-8 bytes."""
 
 def json_binary(
-    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /
 ) -> tuple[Block, Block]:
     """Return the binary form of JSON text: 64-bit offsets and bytes. The reverse of `json_text`."""
+
+def check_json_path(path: str, /) -> None:
+    """Raise `InvalidPath` if a text is no path of JSON."""
+
+def json_values_at(
+    offsets: _Bytes,
+    data: _Bytes,
+    validity: _Bytes | None,
+    first_bit: int,
+    num_values: int,
+    path: str,
+    /,
+) -> tuple[Block, Block, Block]:
+    """Return validity, 64-bit offsets and bytes of the values at a path, as binary JSON."""
+
+def json_exists(
+    offsets: _Bytes,
+    data: _Bytes,
+    validity: _Bytes | None,
+    first_bit: int,
+    num_values: int,
+    path: str,
+    /,
+) -> tuple[Block, Block]:
+    """Return validity and values, as bits: whether there is a value at a path."""
+
+def json_array_length(
+    offsets: _Bytes,
+    data: _Bytes,
+    validity: _Bytes | None,
+    first_bit: int,
+    num_values: int,
+    path: str,
+    /,
+) -> tuple[Block, Block]:
+    """Return validity and int64 values: the number of items of the first value at a path."""
+
+def json_array_contains(
+    offsets: _Bytes,
+    data: _Bytes,
+    validity: _Bytes | None,
+    first_bit: int,
+    num_values: int,
+    path: str,
+    text: str,
+    /,
+) -> tuple[Block, Block]:
+    """Return validity and values, as bits: whether an array at a path has this item."""
+
+def json_member(
+    offsets: _Bytes,
+    data: _Bytes,
+    validity: _Bytes | None,
+    first_bit: int,
+    num_values: int,
+    name: str,
+    /,
+) -> tuple[Block, Block, Block]:
+    """Return validity, 64-bit offsets and bytes of one member of each document, as binary JSON."""
+
+def json_strings(
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /
+) -> tuple[Block, Block, Block]:
+    """Return validity, 32-bit offsets and bytes of documents as text."""
+
+def json_integers(
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /
+) -> tuple[Block, Block]:
+    """Return validity and int64 values of documents."""
+
+def json_floats(
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /
+) -> tuple[Block, Block]:
+    """Return validity and float64 values of documents."""
+
+def json_booleans(
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /
+) -> tuple[Block, Block]:
+    """Return validity and values of documents, as bits."""
+
+def digest_values(offsets: _Bytes, data: _Bytes, num_values: int, name: str) -> Block:
+    """Return the digests (md5, sha224, sha256, sha384, sha512) of values that have 64-bit offsets."""
+
+def encode_base64(offsets: _Bytes, data: _Bytes, num_values: int, padding: bool) -> tuple[Block, Block]:
+    """Return 64-bit offsets and text of values that have 64-bit offsets."""
+
+def decode_base64(offsets: _Bytes, data: _Bytes, num_values: int, required: bool) -> tuple[Block, Block]:
+    """Return 64-bit offsets and bytes of texts. `NoResult`: one is no base64, or lacks `required` padding."""
+
+def edit_distances(
+    left_offsets: _Bytes, left: _Bytes, right_offsets: _Bytes, right: _Bytes, num_values: int
+) -> Block:
+    """Return the edit distances, in int32, of pairs of texts that have 64-bit offsets."""
 
 def repeat_variable(value: _Bytes, num_values: int, offset_bits: int) -> tuple[Block, Block]: ...
 def expand_ways() -> list[str]:

@@ -1,9 +1,14 @@
 """Functions that expressions may call, by their names in lower case.
 
-registry.py                          declaration of a function; checks of arguments
-text.py, cases.py                    text and bytes; upper and lower case
-numbers.py, temporal.py, lists.py    numbers; dates and times; lists
-choices.py                           choices among values, such as `coalesce`
+registry.py             declaration of a function; checks of arguments
+text.py, cases.py       text and bytes; upper and lower case
+digests.py              digests, and bytes as text
+numbers.py              numbers
+temporal.py             dates and times: their parts, truncation, conversions
+calendar.py             dates from numbers, intervals of time, times as text
+lists.py, distances.py  lists; distances between lists of numbers
+choices.py              choices among values, such as `coalesce`
+json.py                 values of JSON documents
 """
 
 from __future__ import annotations
@@ -11,7 +16,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.expressions.functions import choices, lists, numbers, temporal, text
+from lance_core.expressions.functions import (
+    calendar,
+    choices,
+    digests,
+    distances,
+    json,
+    lists,
+    numbers,
+    temporal,
+    text,
+)
 from lance_core.expressions.functions.registry import Function
 from lance_core.expressions.tree import Call, Expression
 from lance_core.hints import did_you_mean, near_names
@@ -22,18 +37,15 @@ FUNCTIONS: dict[str, Function] = {
     **choices.FUNCTIONS,
     **temporal.FUNCTIONS,
     **lists.FUNCTIONS,
+    **json.FUNCTIONS,
+    **digests.FUNCTIONS,
+    **calendar.FUNCTIONS,
+    **distances.FUNCTIONS,
 }
 
 REFERENCE_ONLY = frozenset(
     {
-        *("json_array_contains", "json_array_length", "json_exists", "json_extract", "json_get"),
-        *("json_get_bool", "json_get_float", "json_get_int", "json_get_string"),
-        *("contains_tokens", "array_distance", "cosine_distance"),
-        *("md5", "sha224", "sha256", "sha384", "sha512", "digest", "encode", "decode"),
-        *("ascii", "chr", "find_in_set", "levenshtein", "regexp_instr", "string_to_array", "substr_index"),
-        *("substring_index", "to_hex", "translate", "uuid"),
-        *("cot", "factorial", "gcd", "lcm", "random"),
-        *("date_bin", "date_format", "make_date", "to_char", "to_local_time"),
+        *("contains_tokens", "find_in_set", "regexp_instr", "string_to_array", "translate", "uuid", "random"),
         *("array_append", "array_distinct", "array_slice", "array_sort", "array_to_string", "flatten"),
         *("list_slice", "map", "named_struct", "range", "struct"),
         *("arrow_typeof", "version"),

@@ -171,6 +171,55 @@ def _sign(operand: Datum) -> Datum:
     return pc.add(pc.sign(operand), pa.scalar(0, operand.type))
 
 
+def _bind_integers(count: int) -> Callable[[str, Sequence[Expression]], Bound]:
+    def bind(name: str, arguments: Sequence[Expression]) -> Bound:
+        expect(name, arguments, count)
+        return [as_integer(name, argument) for argument in arguments], pa.int64()
+
+    return bind
+
+
+def _of_pairs(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable[..., pa.Array]:
+    """Return a NumPy function of pairs of integers, null where one of them is null."""
+
+    def compute(left: Datum, right: Datum) -> pa.Array:
+        if isinstance(right, pa.Scalar):
+            right = pa.repeat(right, len(left))
+        known = pc.and_(pc.is_valid(left), pc.is_valid(right))
+        pair = (pc.fill_null(side, 1).to_numpy(zero_copy_only=False) for side in (left, right))
+        return pc.if_else(known, pa.array(function(*pair)), pa.scalar(None, pa.int64()))
+
+    return compute
+
+
+def _common_divisors(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    found = np.gcd(left, right)
+    if (found < 0).any():  # of the least integer only, whose absolute value has 64 bits
+        raise pa.ArrowInvalid("the greatest common divisor does not fit in an integer of 64 bits")
+    return found
+
+
+def _common_multiples(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    factors = np.abs(left // np.maximum(np.abs(np.gcd(left, right)), 1))
+    with np.errstate(over="ignore"):
+        found = factors * np.abs(right)
+    if (found < 0).any() or (
+        (right != 0) & (found // np.where(right == 0, 1, np.abs(right)) != factors)
+    ).any():
+        raise pa.ArrowInvalid("the least common multiple does not fit in an integer of 64 bits")
+    return found
+
+
+_FACTORIALS = pa.array([math.factorial(number) for number in range(21)], pa.int64())
+
+
+def _factorial(operand: Datum) -> pa.Array:
+    wrong = pc.or_(pc.less(operand, 0), pc.greater_equal(operand, len(_FACTORIALS)))
+    if pc.any(wrong).as_py():
+        raise pa.ArrowInvalid("only 0 to 20 have a factorial of 64 bits")
+    return _FACTORIALS.take(operand)
+
+
 _SIGN = _of_floats(_sign)
 _POWER = _of_floats(pc.power, 2)
 
@@ -205,5 +254,9 @@ FUNCTIONS = {
     "radians": _of_floats(lambda operand: pc.multiply(operand, pa.scalar(math.pi / 180, operand.type))),
     "isnan": _of_floats(pc.is_nan, result=pa.bool_()),
     "iszero": _of_floats(lambda operand: pc.equal(operand, 0), result=pa.bool_()),
+    "cot": _of_floats(lambda operand: pc.divide(pa.scalar(1, operand.type), pc.tan(operand))),
+    "gcd": Function(_bind_integers(2), _of_pairs(_common_divisors)),
+    "lcm": Function(_bind_integers(2), _of_pairs(_common_multiples)),
+    "factorial": Function(_bind_integers(1), _factorial),
     "nanvl": Function(_bind_nanvl, _nanvl),
 }

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
+from lance_core import kernels
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.builders import cast, describe
 from lance_core.expressions.coercion import is_binary, is_string, value_type
@@ -18,6 +19,7 @@ from lance_core.expressions.functions.registry import (
     Function,
     as_constant_integer,
     as_constant_text,
+    as_integer,
     as_text,
     expect,
     unfit,
@@ -301,8 +303,95 @@ def _join(left: Datum, right: Datum) -> Datum:
     return pc.binary_join_element_wise(left, right, pa.scalar(empty, left.type))
 
 
+def _bind_levenshtein(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2)
+    texts = [as_text(name, argument) for argument in arguments]
+    large = any(types.is_large_string(value_type(text.type)) for text in texts)
+    kind = pa.large_string() if large else pa.string()
+    return [cast(text, kind) for text in texts], _counted(kind)
+
+
+def _levenshtein(left: Datum, right: Datum) -> Datum:
+    if isinstance(right, pa.Scalar):
+        right = pa.repeat(right, len(left))
+    known = pc.and_(pc.is_valid(left), pc.is_valid(right))
+    sides = [_parts(pc.fill_null(side, "").cast(pa.large_string())) for side in (left, right)]
+    try:
+        block = kernels.edit_distances(*sides[0], *sides[1], len(left))
+    except kernels.NoResult as error:
+        raise pa.ArrowInvalid(str(error)) from None
+    distances = pa.Array.from_buffers(pa.int32(), len(left), [None, pa.py_buffer(block)])
+    return pc.if_else(known, distances, pa.scalar(None, pa.int32())).cast(_counted(left.type))
+
+
+def _parts(texts: pa.Array) -> tuple[pa.Buffer, pa.Buffer]:
+    """Return the offsets and the bytes of large_string values; the offsets begin at the first value."""
+    _, offsets, data = texts.buffers()
+    return (offsets or pa.py_buffer(bytes(8))).slice(8 * texts.offset), data or pa.py_buffer(b"")
+
+
+def _bind_ascii(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 1)
+    return [as_text(name, arguments[0])], pa.int32()
+
+
+def _ascii(text: Datum) -> Datum:
+    """Return the number of the first character, 0 for an empty text."""
+    first = pc.utf8_slice_codeunits(text, 0, 1).dictionary_encode()
+    numbers = [ord(character) if character else 0 for character in first.dictionary.to_pylist()]
+    return pa.array(numbers, pa.int32()).take(first.indices)
+
+
+def _bind_chr(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 1)
+    return [as_integer(name, arguments[0])], pa.string()
+
+
+def _chr(number: Datum) -> Datum:
+    distinct = number.dictionary_encode()
+    values = distinct.dictionary.to_pylist()
+    wrong = [value for value in values if not 0 <= value <= 0x10FFFF or 0xD800 <= value < 0xE000]
+    if wrong:
+        raise pa.ArrowInvalid(f"there is no character {wrong[0]}")
+    return pa.array([chr(value) for value in values], pa.string()).take(distinct.indices)
+
+
+def _bind_substring_index(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 3)
+    text, separator = as_text(name, arguments[0]), as_constant_text(name, arguments[1])
+    return [text, separator, as_constant_integer(name, arguments[2])], value_type(text.type)
+
+
+def _substring_index(text: Datum, separator: pa.Scalar, count: pa.Scalar) -> Datum:
+    """Return the part of a text before the separator of a number, counted from its end if it is negative."""
+    between, number = separator.as_py(), count.as_py()
+    if between is None:
+        return pa.nulls(len(text), text.type)
+    if not between or not number:
+        return pc.if_else(pc.is_valid(text), pa.scalar("", text.type), pa.scalar(None, text.type))
+    most = min(abs(number), _MOST_PADDING)
+    parts = pc.split_pattern(text, between, max_splits=most, reverse=number < 0)
+    found = pc.greater(pc.list_value_length(parts), most)
+    chosen = pc.list_slice(parts, 0, most) if number > 0 else pc.list_slice(parts, 1)
+    return pc.if_else(found, pc.binary_join(chosen, between), text)
+
+
+def _bind_concat_ws(name: str, arguments: Sequence[Expression]) -> Bound:
+    expect(name, arguments, 2, 100)
+    texts, result = _bind_concat(name, arguments)
+    return [*texts[1:], texts[0]], result
+
+
+def _concat_ws(*parts: Datum) -> Datum:
+    *texts, separator = parts
+    # Arrow leaves out rows in which all texts are null.
+    texts[0] = pc.coalesce(texts[0], pc.if_else(pc.is_valid(pc.coalesce(*texts)), texts[0], ""))
+    return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
+
+
 _LENGTH = _measured(pc.utf8_length, of_bytes=False)
 _SUBSTRING = Function(_bind_substring, _substring)
+_SUBSTRING_INDEX = Function(_bind_substring_index, _substring_index)
 _TRIM = _trimmed(pc.utf8_trim)
 _POSITION = Function(_bind_position, _position, keeps_nulls=True)
 
@@ -339,5 +428,11 @@ FUNCTIONS = {
     "instr": _POSITION,
     "split_part": Function(_bind_split_part, _split_part),
     "concat": Function(_bind_concat, _concat),
+    "concat_ws": Function(_bind_concat_ws, _concat_ws),
+    "levenshtein": Function(_bind_levenshtein, _levenshtein),
+    "ascii": Function(_bind_ascii, _ascii),
+    "chr": Function(_bind_chr, _chr),
+    "substr_index": _SUBSTRING_INDEX,
+    "substring_index": _SUBSTRING_INDEX,
     "||": Function(_bind_join, _join, keeps_nulls=True),
 }

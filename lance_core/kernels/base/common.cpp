@@ -6,13 +6,32 @@
 
 namespace lance {
 
+namespace {
+
+constexpr size_t kMostText = 256;
+
+std::string formatted(const char* format, va_list arguments) {
+  char text[kMostText];
+  std::vsnprintf(text, sizeof(text), format, arguments);
+  return text;
+}
+
+}  // namespace
+
 void corrupt(const char* format, ...) {
-  char text[256];
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
+  std::string text = formatted(format, arguments);
   va_end(arguments);
   throw CorruptData(text);
+}
+
+void no_result(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::string text = formatted(format, arguments);
+  va_end(arguments);
+  throw NoResult(text);
 }
 
 Counts::Counts(std::vector<int64_t> per_chunk) : values(std::move(per_chunk)) {

@@ -30,6 +30,13 @@ class OffsetOverflow : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A function of values has no result for one of them, for example because a text is no number.
+class NoResult : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] void no_result(const char* format, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void corrupt(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 struct Bytes {

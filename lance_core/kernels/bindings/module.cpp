@@ -17,9 +17,7 @@
 #include "codecs/bitpacking.hpp"
 #include "codecs/byte_stream_split.hpp"
 #include "codecs/fsst_ways.hpp"
-#include "codecs/json_text.hpp"
 #include "codecs/runs.hpp"
-#include "encode/json.hpp"
 #include "pages/chunks.hpp"
 #include "pages/end_offsets.hpp"
 #include "pages/fullzip.hpp"
@@ -57,6 +55,7 @@ NB_MODULE(_kernels, m) {
 
   nb::exception<CorruptData>(m, "CorruptData", PyExc_ValueError);
   nb::exception<OffsetOverflow>(m, "OffsetOverflow", PyExc_OverflowError);
+  nb::exception<NoResult>(m, "NoResult", PyExc_ValueError);
 
   nb::class_<Block>(m, "Block", nb::type_slots(block_slots))
       .def(nb::init<size_t>(), nb::arg("num_bytes"))
@@ -244,30 +243,6 @@ NB_MODULE(_kernels, m) {
         return without_gil([&] { return as_tuple(repeat_variable(source.bytes(), n, offset_bits)); });
       },
       nb::arg("value"), nb::arg("num_values"), nb::arg("offset_bits"));
-
-  m.def(
-      "json_text",
-      [](nb::handle offsets, nb::handle data, nb::handle validity, size_t first_bit, size_t n) {
-        Source offset_source(offsets);
-        Source data_source(data);
-        OptionalSource validity_source(validity);
-        return without_gil([&] {
-          return as_tuple(json_text(offset_source.bytes(), data_source.bytes(), validity_source.bytes(), first_bit, n));
-        });
-      },
-      nb::arg("offsets"), nb::arg("data"), nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("num_values"));
-  m.def(
-      "json_binary",
-      [](nb::handle offsets, nb::handle data, nb::handle validity, size_t first_bit, size_t n) {
-        Source offset_source(offsets);
-        Source data_source(data);
-        OptionalSource validity_source(validity);
-        return without_gil([&] {
-          return as_tuple(
-              json_binary(offset_source.bytes(), data_source.bytes(), validity_source.bytes(), first_bit, n));
-        });
-      },
-      nb::arg("offsets"), nb::arg("data"), nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("num_values"));
 
   nb::class_<SymbolTable>(m, "SymbolTable")
       .def(
@@ -566,6 +541,8 @@ NB_MODULE(_kernels, m) {
 
   bind_encoders(m);
   bind_index(m);
+  bind_json(m);
+  bind_byte_functions(m);
   bind_picks(m);
   bind_miniblock(m);
   bind_vector_index(m);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/common.hpp"
+#include "base/variable.hpp"
 
 namespace lance::json {
 

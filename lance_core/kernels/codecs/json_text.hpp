@@ -1,8 +1,11 @@
 // Conversion of binary JSON, as JSON columns store it, to text.
 #pragma once
 
+#include <string>
+
 #include "base/common.hpp"
 #include "base/variable.hpp"
+#include "codecs/json_values.hpp"
 
 namespace lance {
 
@@ -10,5 +13,16 @@ namespace lance {
 // numbers of 64 bits. `validity` has a bit per value, the first at `first_bit`, or is empty if no value is null. Bytes
 // of strings are copied unchanged and may be invalid UTF-8.
 VariableValues json_text(Bytes offsets, Bytes data, Bytes validity, size_t first_bit, size_t num_values);
+
+namespace json {
+
+// Appends a value as JSON text.
+void append_text(std::string& out, const Value& value);
+
+// Appends a number as JSON text. Floats have the fewest digits that read back as the same number, and a point or an
+// exponent to tell them from integers. Numbers that are not finite become null.
+void append_number(std::string& out, const Number& number);
+
+}  // namespace json
 
 }  // namespace lance

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "codecs/decimal_text.hpp"
 #include "codecs/json_binary.hpp"
 
 namespace lance {
@@ -23,8 +24,6 @@ constexpr size_t kUnicodeDigits = 4;
 constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
 // Largest text in bytes. Its length fits into an entry, and no number here can overflow.
 constexpr size_t kMaxText = kLengthMask;
-// Bound on exponents of ten: larger ones change no result, and the sum of two cannot overflow.
-constexpr int64_t kHugeExponent = int64_t{1} << 40;
 
 template <class T>
 void append_big_endian(std::string& out, T value) {
@@ -386,29 +385,8 @@ class Encoder {
       if (fits && !negative) return unsigned_number(magnitude);
       if (fits && magnitude <= uint64_t{1} << 63) return signed_number(static_cast<int64_t>(-magnitude));
     }
-    double value = 0;
-    if (std::from_chars(text_.data() + start, end, value).ec == std::errc::result_out_of_range) {
-      value = is_large(start) ? std::numeric_limits<double>::infinity() : 0;
-    }
+    double value = parse_decimal(text_.substr(start, at_ - start));
     return number_of(negative ? -value : value);
-  }
-
-  // Returns whether a number out of the range of doubles is too large rather than too small.
-  bool is_large(size_t start) const {
-    std::string_view text = text_.substr(start, at_ - start);
-    size_t mark = std::min(text.find_first_of("eE"), text.size());
-    int64_t exponent = 0;
-    if (mark != text.size()) {
-      std::string_view digits = text.substr(mark + 1);
-      if (digits[0] == '+') digits.remove_prefix(1);
-      if (std::from_chars(digits.data(), digits.data() + digits.size(), exponent).ec != std::errc()) {
-        return digits[0] != '-';
-      }
-    }
-    std::string_view mantissa = text.substr(0, mark);
-    auto point = static_cast<int64_t>(std::min(mantissa.find('.'), mantissa.size()));
-    auto digit = static_cast<int64_t>(mantissa.find_first_of("123456789"));
-    return std::clamp(exponent, -kHugeExponent, kHugeExponent) + point - digit > 0;
   }
 
   uint32_t hexadecimal(bool negative) {

@@ -8,7 +8,7 @@ reach into the descriptors of blobs (`b.kind`), which are structs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lance_core.encodings.json_binary import holds_json
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.expressions.tree import Column, Expression, Path, columns
+from lance_core.expressions.tree import Column, Expression, Path, columns, stored_only
 from lance_core.hints import did_you_mean
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.schema import Field, Schema, split_path
@@ -145,7 +145,7 @@ def project_filtered(schema: Schema, options: ScanOptions, condition: Expression
     returned = project(schema, options)
     columns_read = list(returned.columns)
     inputs = {}
-    for column in _inputs(schema, columns(condition)):
+    for column in _inputs(schema, condition):
         if column not in columns_read:
             columns_read.append(column)
         inputs[column.output.name] = columns_read.index(column)
@@ -243,19 +243,26 @@ def _computed(
     from lance_core.expressions.nullability import is_nullable  # late: most scans compute nothing
 
     output = pa.field(name, value.type, nullable=is_nullable(value, expression_schema(schema)))
-    return ComputedColumn(output, value, _inputs(schema, columns(value)))
+    return ComputedColumn(output, value, _inputs(schema, value))
 
 
-def _inputs(schema: Schema, paths: Iterable[Path]) -> tuple[DataColumn | RowColumn, ...]:
-    """Return the top-level columns that contain the fields of `paths`, without all other children."""
+def _inputs(schema: Schema, expression: Expression) -> tuple[DataColumn | RowColumn, ...]:
+    """Return the top-level columns that contain the fields that an expression names, without all other
+    children. JSON is stored JSON if the expression takes it so everywhere.
+    """
     below: dict[str, list[Path]] = {}
-    for top, *rest in paths:
+    for top, *rest in columns(expression):
         below.setdefault(top, []).append(tuple(rest))
     fields = {field.name: field for field in schema.fields}
+    stored = stored_only(expression)
     return tuple(
-        _data_column(top, _keep_read(fields[top], rest), (), False) if top in fields else _row_column(top)
+        _input(top, _keep_read(fields[top], rest), top in stored) if top in fields else _row_column(top)
         for top, rest in below.items()
     )
+
+
+def _input(name: str, field: Field, stored: bool) -> DataColumn:
+    return stored_column(field) if stored else _data_column(name, field, (), False)
 
 
 def _keep_read(field: Field, paths: Sequence[Path]) -> Field:

@@ -104,6 +104,13 @@ def json_values() -> bytes:
     return values.arrow_offsets(rows, 64) + b"".join(rows)
 
 
+def json_scalars() -> bytes:
+    """Offsets and bytes of four numbers and texts of numbers."""
+    numbers = [(2, b"\x40\x80"), (2, b"\x60\x40\x09" + bytes(6)), (1, b"-1.5e3"), (4, b"")]
+    rows = [json_container(SCALAR, number) for number in numbers]
+    return values.arrow_offsets(rows, 64) + b"".join(rows)
+
+
 def json_texts() -> bytes:
     """Offsets and bytes of three texts."""
     rows = [b'{"k": [1, -200, 0x1F.8, 1e400, "a\\ud83d\\ude00"], m: {}}', b"", b"[,'\\u{0041}',nan]"]
@@ -415,6 +422,28 @@ CASES = {
     ),
     "json_text": Case(lambda d: kernels.json_text(d[:32], d[32:], None, 0, 3), json_values()),
     "json_binary": Case(lambda d: kernels.json_binary(d[:32], d[32:], None, 0, 3), json_texts()),
+    "json_values_at": Case(
+        lambda d: kernels.json_values_at(d[:32], d[32:], None, 0, 3, "$.**[*]?(@ != 1)"), json_values()
+    ),
+    "json_member": Case(lambda d: kernels.json_member(d[:32], d[32:], None, 0, 3, "k"), json_values()),
+    "json_exists": Case(lambda d: kernels.json_exists(d[:32], d[32:], None, 0, 3, "$.k[0]"), json_values()),
+    "json_array_length": Case(
+        lambda d: kernels.json_array_length(d[:32], d[32:], None, 0, 3, "$.k"), json_values()
+    ),
+    "json_array_contains": Case(
+        lambda d: kernels.json_array_contains(d[:32], d[32:], None, 0, 3, "$.*", "a"), json_values()
+    ),
+    **{
+        kernel.__name__: Case(lambda d, kernel=kernel: kernel(d[:40], d[40:], None, 0, 4), json_scalars())
+        for kernel in (kernels.json_strings, kernels.json_integers, kernels.json_floats)
+    },
+    "digest_values": Case(lambda d: kernels.digest_values(d[:32], d[32:], 3, "sha256"), json_texts()),
+    "encode_base64": Case(lambda d: kernels.encode_base64(d[:32], d[32:], 3, True), json_texts()),
+    "decode_base64": Case(
+        lambda d: kernels.decode_base64(d[:24], d[24:], 2, False),
+        values.arrow_offsets([b"YWJj", b"YQ=="], 64) + b"YWJjYQ==",
+    ),
+    "edit_distances": Case(lambda d: kernels.edit_distances(d[:32], d[32:], d[:32], d[32:], 3), json_texts()),
     "split_null_ends": Case(
         lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)
     ),

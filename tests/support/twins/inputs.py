@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from lance_core.kernels import Block, CorruptData, Counts, OffsetOverflow, Stream
+from lance_core.kernels import Block, CorruptData, Counts, NoResult, OffsetOverflow, Stream
 
 _T = TypeVar("_T")
 
@@ -81,5 +81,5 @@ def answer_or_refusal(kernel: Callable[[], _T]) -> _T | None:
     """Return the result of `kernel`, or None if it refuses its input; every other error is a defect."""
     try:
         return kernel()
-    except (CorruptData, OffsetOverflow):
+    except (CorruptData, NoResult, OffsetOverflow):
         return None

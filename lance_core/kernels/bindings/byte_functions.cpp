@@ -1,0 +1,61 @@
+// Python bindings of the kernels for functions of bytes and of texts.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include "bindings/bindings.hpp"
+#include "codecs/base64.hpp"
+#include "codecs/digests.hpp"
+#include "codecs/edit_distance.hpp"
+
+namespace lance {
+namespace {
+
+Digest digest_of(const std::string& name) {
+  if (name == "md5") return Digest::md5;
+  if (name == "sha224") return Digest::sha224;
+  if (name == "sha256") return Digest::sha256;
+  if (name == "sha384") return Digest::sha384;
+  if (name == "sha512") return Digest::sha512;
+  throw nb::value_error("unknown digest");
+}
+
+}  // namespace
+
+void bind_byte_functions(nb::module_& m) {
+  m.def(
+      "digest_values",
+      [](nb::handle offsets, nb::handle data, size_t num_values, const std::string& name) {
+        Source offset_source(offsets), data_source(data);
+        Digest digest = digest_of(name);
+        return without_gil(
+            [&] { return digest_values(digest, offset_source.bytes(), data_source.bytes(), num_values); });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("name"));
+  m.def(
+      "encode_base64",
+      [](nb::handle offsets, nb::handle data, size_t num_values, bool padding) {
+        Source offset_source(offsets), data_source(data);
+        return without_gil(
+            [&] { return as_tuple(encode_base64(offset_source.bytes(), data_source.bytes(), num_values, padding)); });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("padding"));
+  m.def(
+      "decode_base64",
+      [](nb::handle offsets, nb::handle data, size_t num_values, bool required) {
+        Source offset_source(offsets), data_source(data);
+        return without_gil(
+            [&] { return as_tuple(decode_base64(offset_source.bytes(), data_source.bytes(), num_values, required)); });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("required"));
+  m.def(
+      "edit_distances",
+      [](nb::handle left_offsets, nb::handle left, nb::handle right_offsets, nb::handle right, size_t num_values) {
+        Source a_offsets(left_offsets), a(left), b_offsets(right_offsets), b(right);
+        return without_gil(
+            [&] { return edit_distances(a_offsets.bytes(), a.bytes(), b_offsets.bytes(), b.bytes(), num_values); });
+      },
+      nb::arg("left_offsets"), nb::arg("left"), nb::arg("right_offsets"), nb::arg("right"), nb::arg("num_values"));
+}
+
+}  // namespace lance
