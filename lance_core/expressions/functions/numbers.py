@@ -193,7 +193,7 @@ def _of_pairs(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Calla
 
 
 def _common_divisors(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    found = np.gcd(left, right)
+    found: np.ndarray = np.gcd(left, right)
     if (found < 0).any():  # of the least integer only, whose absolute value has 64 bits
         raise pa.ArrowInvalid("the greatest common divisor does not fit in an integer of 64 bits")
     return found
@@ -202,7 +202,7 @@ def _common_divisors(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 def _common_multiples(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     factors = np.abs(left // np.maximum(np.abs(np.gcd(left, right)), 1))
     with np.errstate(over="ignore"):
-        found = factors * np.abs(right)
+        found: np.ndarray = factors * np.abs(right)
     if (found < 0).any() or (
         (right != 0) & (found // np.where(right == 0, 1, np.abs(right)) != factors)
     ).any():

@@ -111,6 +111,9 @@ def json_scalars() -> bytes:
     return values.arrow_offsets(rows, 64) + b"".join(rows)
 
 
+JSON_TRUTHS = [json_container(SCALAR, (4, b"")), json_container(SCALAR, (1, b"yes"))]
+
+
 def json_texts() -> bytes:
     """Offsets and bytes of three texts."""
     rows = [b'{"k": [1, -200, 0x1F.8, 1e400, "a\\ud83d\\ude00"], m: {}}', b"", b"[,'\\u{0041}',nan]"]
@@ -437,6 +440,10 @@ CASES = {
         kernel.__name__: Case(lambda d, kernel=kernel: kernel(d[:40], d[40:], None, 0, 4), json_scalars())
         for kernel in (kernels.json_strings, kernels.json_integers, kernels.json_floats)
     },
+    "json_booleans": Case(
+        lambda d: kernels.json_booleans(d[:24], d[24:], None, 0, 2),
+        values.arrow_offsets(JSON_TRUTHS, 64) + b"".join(JSON_TRUTHS),
+    ),
     "digest_values": Case(lambda d: kernels.digest_values(d[:32], d[32:], 3, "sha256"), json_texts()),
     "encode_base64": Case(lambda d: kernels.encode_base64(d[:32], d[32:], 3, True), json_texts()),
     "decode_base64": Case(
@@ -506,6 +513,7 @@ def test_every_kernel_is_here() -> None:
         "repeat_value",
         "repeat_variable",
         "bytes_to_bits",
+        "check_json_path",
         "pool_use",
         "set_pool_retention",
     }
@@ -553,7 +561,8 @@ def test_every_kernel_is_here() -> None:
         "nearest_centroids",
         "sum_clusters",
     }
-    no_kernels = {"Block", "ChunkOverflow", "CorruptData", "LONGEST_RUN", "OffsetOverflow"}
+    errors = {"ChunkOverflow", "CorruptData", "InvalidPath", "NoResult", "OffsetOverflow"}
+    no_kernels = {"Block", "LONGEST_RUN"} | errors
     tried_elsewhere = in_test_takes | in_test_vector_index
     names = set(kernels.__all__) - no_kernels - made_of_values - of_arrow_data - tried_elsewhere
     assert [name for name in sorted(names) if f"kernels.{name}(" not in source and name not in source] == []
