@@ -8,17 +8,19 @@ physical_columns: fields that own a column of a file. paths: dotted paths of col
 
 from lance_core.schema.fields import Field, Schema
 from lance_core.schema.from_arrow import is_view, schema_from_arrow, storage_type
-from lance_core.schema.paths import split_path
+from lance_core.schema.paths import join_path, shown_path, split_path
 from lance_core.schema.physical_columns import leaves, nodes, owns_column
 
 __all__ = [
     "Field",
     "Schema",
     "is_view",
+    "join_path",
     "leaves",
     "nodes",
     "owns_column",
     "schema_from_arrow",
+    "shown_path",
     "split_path",
     "storage_type",
 ]

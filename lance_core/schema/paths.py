@@ -1,6 +1,6 @@
 """Dotted paths that name columns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lance_core.errors import InvalidInputError
 
@@ -47,6 +47,21 @@ def split_path(path: str) -> list[str]:
         if not rest:
             return names
         rest = rest[1:]
+
+
+def join_path(names: Iterable[str]) -> str:
+    """Return a dotted path that `split_path` reads. Names that are no identifiers are between backticks."""
+    return ".".join(
+        name
+        if all(letter.isalnum() or letter == "_" for letter in name)
+        else "`" + name.replace("`", "``") + "`"
+        for name in names
+    )
+
+
+def shown_path(names: Sequence[str]) -> str:
+    """Return a dotted path as descriptions of indices contain it: with backticks only if a name has a dot."""
+    return join_path(names) if any("." in name for name in names) else ".".join(names)
 
 
 def _quoted(path: str, rest: str) -> tuple[str, str]:

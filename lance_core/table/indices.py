@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError
 from lance_core.proto import index_pb2, table_pb2
-from lance_core.schema import Schema
+from lance_core.schema import Schema, shown_path
 from lance_core.table.fragment import Fragment
 
 DIRECTORY = "_indices"
@@ -167,12 +167,11 @@ def _covered_rows(segment: IndexSegmentDescription, num_rows: Mapping[int, int])
 
 def _field_names(schema: Schema) -> dict[int, str]:
     """Return the dotted path of every field by field id."""
-    names: dict[int, str] = {}
+    paths: dict[int, list[str]] = {}
     for top in schema.fields:
         for node in top.walk():
-            parent = names.get(node.parent_id)
-            names[node.id] = node.name if parent is None else f"{parent}.{node.name}"
-    return names
+            paths[node.id] = [*paths.get(node.parent_id, ()), node.name]
+    return {number: shown_path(path) for number, path in paths.items()}
 
 
 def _parse_segment(message: table_pb2.IndexMetadata, file: str) -> IndexSegment:

@@ -15,7 +15,7 @@ from lance_core.index.build import ROW_KEY, VALUE, IndexedRows, RowKeys
 from lance_core.index.progress import Observer
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
-from lance_core.schema import Field, Schema, split_path
+from lance_core.schema import Field, Schema, join_path, shown_path, split_path
 from lance_core.table.snapshot import Snapshot
 
 _BATCH_BYTES = 8 << 20
@@ -63,9 +63,7 @@ class IndexedColumn:
     @property
     def default_index_name(self) -> str:
         """Name of an index on the column for which the caller gave no name, as the reference chooses it."""
-        if any("." in name for name in self.path):
-            return ".".join(map(_quoted, self.path)) + "_idx"
-        return ".".join(self.path) + "_idx"
+        return shown_path(self.path) + "_idx"
 
 
 def path_of(schema: Schema, field_id: int) -> str:
@@ -79,15 +77,9 @@ def path_of(schema: Schema, field_id: int) -> str:
         field = schema.field_by_id.get(field_id)
         if field is None:
             raise UnknownColumnError(f"there is no field {field_id}")
-        names.insert(0, _quoted(field.name))
+        names.insert(0, field.name)
         field_id = field.parent_id
-    return ".".join(names)
-
-
-def _quoted(name: str) -> str:
-    if all(letter.isalnum() or letter == "_" for letter in name):
-        return name
-    return "`" + name.replace("`", "``") + "`"
+    return join_path(names)
 
 
 def indexed_rows(
