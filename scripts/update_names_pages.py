@@ -345,6 +345,7 @@ ELSEWHERE: Mapping[str, str] = {
     "migrate_manifest_paths_v2": _FILES,
     "new_file_session": _FILES,
     "optimize": "`Client.compact`",
+    "prewarm_index": _INDICES,
     "read_transaction": "`Client.find_transaction`",
     "replace_field_metadata": _SETTINGS,
     "replace_schema_metadata": _SETTINGS,

@@ -231,5 +231,5 @@ def _request(
     try:
         number = None if uuid is None else UUID(uuid)
     except ValueError:
-        raise InvalidInputError("index_uuid", expected="a UUID", found=uuid) from None
+        raise InvalidInputError("Invalid UUID of index files (index_uuid)", found=uuid) from None
     return IndexRequest(column, kind, name, train, fragment_ids, number, options)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypedDict
+from uuid import UUID
 
 from pyroaring import FrozenBitMap
 
 from lance_core.api.opened import OpenedDataset
-from lance_core.table.indices import IndexDescription, index_statistics
+from lance_core.errors import IndexNotFoundError, InvalidInputError
+from lance_core.table.indices import IndexDescription
 
 
 class IndexInformation(TypedDict):
@@ -51,17 +54,44 @@ class Indexing(OpenedDataset):
         ]
 
     def index_statistics(self, index_name: str) -> dict[str, object]:
-        """Return how much of the dataset an index covers.
-
-        Facts that only the files of the index contain are left out.
+        """Return how much of the dataset an index covers, and facts from its files.
 
         Raises:
             KeyError: There is no such index.
+            CorruptFileError: A file of the index is damaged.
         """
-        for index in self.describe_indices():
-            if index.name == index_name:
-                return index_statistics(index, self._snapshot.manifest.fragments)
-        raise KeyError(f"no index {index_name!r}")
+        from lance_core.changes.indexing.facts import index_statistics  # late: it is rarely needed
+
+        try:
+            return index_statistics(self.snapshot, index_name)
+        except IndexNotFoundError as error:
+            raise KeyError(str(error)) from None
+
+    def prewarm_index(
+        self,
+        name: str,
+        *,
+        with_position: bool = False,
+        index_segments: Iterable[str | UUID] | None = None,
+    ) -> None:
+        """Read the files of an index ahead of queries.
+
+        Args:
+            name: Name of the index.
+            with_position: Has no effect: whole files are read.
+            index_segments: Uuids of the segments to read; None means all.
+
+        Raises:
+            IndexNotFoundError: There is no such index.
+            InvalidInputError: The index has no such segment.
+        """
+        from lance_core.changes.indexing.facts import prewarm_index  # late: it is rarely needed
+
+        try:
+            uuids = None if index_segments is None else [UUID(str(uuid)) for uuid in index_segments]
+        except ValueError as error:
+            raise InvalidInputError(f"index_segments: {error}") from None
+        prewarm_index(self.snapshot, name, uuids)
 
     def drop_index(self, name: str, *, transaction_id: str | None = None, sync: bool = True) -> None:
         """Drop an index, and move to the version without it.

@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 import pyarrow as pa
 import pyroaring
 
+from lance_core.api.bitmap import Bitmap
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.api.late import refuse_missing
 from lance_core.api.schema import LanceSchema
@@ -86,7 +87,7 @@ class Index:
             name=message.name,
             fields=list(message.fields),
             dataset_version=message.dataset_version,
-            fragment_ids=coverage(message),
+            fragment_ids=Bitmap(coverage(message)),
             index_version=message.index_version,
             created_at=datetime.fromtimestamp(message.created_at / 1000, UTC) if has_time else None,
             base_id=message.base_id if message.HasField("base_id") else None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import pyarrow as pa
 
@@ -66,6 +67,10 @@ def _no_parameters(files: SegmentFiles) -> Parameters:
     return {}
 
 
+def _no_statistics(files: SegmentFiles) -> dict[str, Any]:
+    return {}
+
+
 @dataclass(frozen=True)
 class IndexKind:
     """Kind of index that can be built."""
@@ -78,3 +83,5 @@ class IndexKind:
     row_keys: RowKeys = RowKeys.IDS
     parameters_of: Callable[[SegmentFiles], Parameters] = _no_parameters
     """Returns the parameters with which a segment was built, from its files."""
+    statistics_of: Callable[[SegmentFiles], dict[str, Any]] = _no_statistics
+    """Returns facts from the files of a segment, with the keys of the reference."""

@@ -54,12 +54,12 @@ class IndexDescription:
     index_type: str
     type_url: str
     """Type URL of the details; empty in manifests of old libraries."""
-    fields: tuple[int, ...]
+    fields: list[int]
     """Ids of the indexed fields."""
-    field_names: tuple[str, ...]
+    field_names: list[str]
     num_rows_indexed: int
     """Number of live rows in the covered fragments."""
-    segments: tuple[IndexSegmentDescription, ...]
+    segments: list[IndexSegmentDescription]
 
     @property
     def total_size_bytes(self) -> int | None:
@@ -131,10 +131,10 @@ def describe_indices(
                 name=name,
                 index_type=first.index_type,
                 type_url=first.type_url,
-                fields=first.field_ids,
-                field_names=tuple(names.get(number, "<unknown>") for number in first.field_ids),
+                fields=list(first.field_ids),
+                field_names=[names.get(number, "<unknown>") for number in first.field_ids],
                 num_rows_indexed=sum(_covered_rows(member.description, num_rows) for member in members),
-                segments=tuple(member.description for member in members),
+                segments=[member.description for member in members],
             )
         )
     return described

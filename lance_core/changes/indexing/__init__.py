@@ -4,5 +4,6 @@ kinds.py     the kinds of indices that can be built
 column.py    the column of an index, and its rows
 segment.py   one segment is built
 create.py    an index is built and committed
+facts.py      statistics of indices
 optimize.py  rows are added to indices, and segments are joined
 """

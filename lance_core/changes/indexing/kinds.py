@@ -11,6 +11,13 @@ from lance_core.index.scalar.bloom_filter.build import bloom_filter_parameters, 
 from lance_core.index.scalar.btree.build import btree_parameters, build_btree
 from lance_core.index.scalar.label_list.build import build_label_list
 from lance_core.index.scalar.ngram.build import build_ngram
+from lance_core.index.scalar.statistics import (
+    bitmap_statistics,
+    bloom_filter_statistics,
+    btree_statistics,
+    ngram_statistics,
+    zone_map_statistics,
+)
 from lance_core.index.scalar.types import check_any, check_hashed, check_list, check_ordered, check_text
 from lance_core.index.scalar.zone_map.build import build_zone_map, zone_map_parameters
 from lance_core.proto import table_pb2
@@ -20,13 +27,26 @@ _TABLE, _INDEX = "/lance.table.", "/lance.index.pb."
 
 KINDS: Mapping[str, IndexKind] = {
     "BTREE": IndexKind(
-        _TABLE + "BTreeIndexDetails", check_ordered, build_btree, parameters_of=btree_parameters
+        _TABLE + "BTreeIndexDetails",
+        check_ordered,
+        build_btree,
+        parameters_of=btree_parameters,
+        statistics_of=btree_statistics,
     ),
-    "BITMAP": IndexKind(_TABLE + "BitmapIndexDetails", check_ordered, build_bitmap),
-    "LABEL_LIST": IndexKind(_TABLE + "LabelListIndexDetails", check_list, build_label_list),
-    "NGRAM": IndexKind(_TABLE + "NGramIndexDetails", check_text, build_ngram),
+    "BITMAP": IndexKind(
+        _TABLE + "BitmapIndexDetails", check_ordered, build_bitmap, statistics_of=bitmap_statistics
+    ),
+    "LABEL_LIST": IndexKind(
+        _TABLE + "LabelListIndexDetails", check_list, build_label_list, statistics_of=bitmap_statistics
+    ),
+    "NGRAM": IndexKind(_TABLE + "NGramIndexDetails", check_text, build_ngram, statistics_of=ngram_statistics),
     "ZONEMAP": IndexKind(
-        _TABLE + "ZoneMapIndexDetails", check_any, build_zone_map, RowKeys.ADDRESSES, zone_map_parameters
+        _TABLE + "ZoneMapIndexDetails",
+        check_any,
+        build_zone_map,
+        RowKeys.ADDRESSES,
+        zone_map_parameters,
+        zone_map_statistics,
     ),
     "BLOOMFILTER": IndexKind(
         _INDEX + "BloomFilterIndexDetails",
@@ -34,6 +54,7 @@ KINDS: Mapping[str, IndexKind] = {
         build_bloom_filter,
         RowKeys.ADDRESSES,
         bloom_filter_parameters,
+        bloom_filter_statistics,
     ),
 }
 

@@ -119,13 +119,15 @@ def test_every_kind_of_index(indexed: lance.LanceDataset) -> None:
         assert_equal_indices(indexed.checkout_version(version))
 
 
-def test_statistics_are_what_the_manifest_tells(indexed: lance.LanceDataset) -> None:
+def test_statistics_are_those_of_the_reference(indexed: lance.LanceDataset) -> None:
     ours = lance_core.dataset(indexed.uri)
     for index in ours.describe_indices():
         expected = indexed.stats.index_stats(index.name)
         found = ours.index_statistics(index.name)
-        assert found == {name: expected[name] for name in found}
-        assert expected.keys() - found.keys() == {"indices", "segments"}
+        if not any(found["segments"]):  # kinds whose files are not described
+            assert index.index_type not in ("BTree", "Bitmap", "LabelList", "NGram", "ZoneMap", "BloomFilter")
+            expected |= {"indices": found["indices"], "segments": found["segments"]}
+        assert found == expected
         assert json.dumps(found)
     with pytest.raises(KeyError, match="absent"):
         ours.index_statistics("absent")
