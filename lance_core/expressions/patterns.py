@@ -31,6 +31,11 @@ def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Da
     return pc.match_substring_regex(text, f"{flags}^{regex}$")
 
 
+def literal_texts(pattern: str, escape: str | None) -> list[str]:
+    """Return the texts between the wildcards of a pattern; every text that matches contains them all."""
+    return [part for part in _parts_of(pattern, escape or "\\") if isinstance(part, str)]
+
+
 class _Wildcard(Enum):
     """Wildcards in the syntax of RE2."""
 

@@ -5,7 +5,7 @@ Two containers hold Roaring bitmaps by the upper 32 bits of the keys:
     tree map     u32 n, then n times (u32 upper half, u32 size, 32-bit Roaring bitmap of that size)
     64-bit map   u64 n, then n times (u32 upper half, 32-bit Roaring bitmap): Roaring's own 64-bit format
 
-In a tree map, size 0 means all 2^32 keys. No known writer uses it, and it is not supported here.
+In a tree map, size 0 means all 2^32 keys with the upper half. No known writer uses it, and it is only read.
 
 Source: Lance index format; docs/format.md, "Index files".
 """
@@ -23,7 +23,6 @@ import pyroaring
 
 from lance_core import kernels
 from lance_core.encodings.values import as_buffer
-from lance_core.errors import UnsupportedFeatureError
 
 _COUNT = struct.Struct("<I")
 _LONG_COUNT = struct.Struct("<Q")
@@ -57,18 +56,23 @@ class Container(Protocol):
         """
 
 
+ALL = pyroaring.BitMap(range(1 << 32))
+"""All lower halves."""
+
+
 class TreeMap:
     """Container of bitmap, label list and R-tree indices, and of null rows."""
 
     def read(self, data: bytes) -> Bitmaps:
-        """Return the set, see `Container.read`. Raise `UnsupportedFeatureError` if an entry has size 0."""
+        """Return the set, see `Container.read`. An entry of size 0 becomes `ALL`."""
         (count,) = _COUNT.unpack_from(data)
         place, bitmaps = _COUNT.size, {}
         for _ in range(count):
             upper, size = _ENTRY.unpack_from(data, place)
             place += _ENTRY.size
             if not size:
-                raise UnsupportedFeatureError("a set of all rows of a fragment", found=upper)
+                bitmaps[upper] = ALL
+                continue
             if place + size > len(data):
                 raise ValueError(f"{size} bytes at {place} of {len(data)}")
             bitmaps[upper] = pyroaring.BitMap.deserialize(data[place : place + size])
@@ -147,6 +151,16 @@ class RowSet:
     def to_bytes(self, container: Container) -> bytes:
         """Return the serialized set."""
         return container.write(self._bitmaps)
+
+
+def num_bytes(bitmap: pyroaring.BitMap) -> int:
+    """Return the bytes of a bitmap in memory."""
+    found = bitmap.get_statistics()
+    return (
+        found["n_bytes_array_containers"]
+        + found["n_bytes_run_containers"]
+        + found["n_bytes_bitset_containers"]
+    )
 
 
 def keys_of(upper: int, bitmap: pyroaring.BitMap) -> Keys:

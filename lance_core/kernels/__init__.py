@@ -1,7 +1,7 @@
 """Compiled kernels, documented in `_kernels.pyi`. Each of the C++ folders uses only the folders before it.
 
 base: memory, files, checksums, values. codecs: decoders of bytes, such as FSST and Zstandard.
-pages: decoders of whole pages, single rows and statistics. encode: the writing side. search: nearest vectors.
+pages: decoders of whole pages, single rows and statistics. encode: the writing side. search: vectors and values.
 text: words, dictionaries and posting lists of full text indices.
 index: building of scalar indices. bindings: the functions of the Python module.
 """
@@ -74,6 +74,7 @@ from lance_core.kernels._kernels import (
     gather_bits,
     gather_fixed,
     gather_variable,
+    hash_strings,
     inflate,
     inflate_values,
     interleave_rows,
@@ -118,6 +119,7 @@ from lance_core.kernels._kernels import (
     repeat_value,
     repeat_variable,
     sample_distinct,
+    search_strings,
     set_pool_retention,
     shred_items,
     shred_lists,
@@ -215,6 +217,7 @@ __all__ = [
     "gather_bits",
     "gather_fixed",
     "gather_variable",
+    "hash_strings",
     "inflate",
     "inflate_values",
     "interleave_rows",
@@ -259,6 +262,7 @@ __all__ = [
     "repeat_value",
     "repeat_variable",
     "sample_distinct",
+    "search_strings",
     "set_pool_retention",
     "shred_items",
     "shred_lists",

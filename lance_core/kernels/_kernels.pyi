@@ -1010,3 +1010,23 @@ def find_trigrams(offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: i
 
 def xxhash64(data: _Bytes) -> int:
     """Return the hash of bytes that Bloom filters use."""
+
+def hash_strings(offsets: _Bytes, data: _Bytes | None, offset_bits: int) -> Block:
+    """The 64-bit xxHash (seed 0) of each byte string, as uint64.
+
+    String i is `[offsets[i], offsets[i + 1])` of the data. The offsets have 32 or 64 bits.
+    """
+
+def search_strings(
+    offsets: _Bytes,
+    data: _Bytes | None,
+    offset_bits: int,
+    needle_offsets: _Bytes,
+    needle_data: _Bytes | None,
+    needle_bits: int,
+    after: bool,
+) -> Block:
+    """For each needle the number of strings below it, or with `after` not above it, as int64.
+
+    The strings ascend by their bytes. Strings and needles are those of `hash_strings`.
+    """

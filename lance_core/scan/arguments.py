@@ -29,7 +29,6 @@ _HINTS = frozenset(
         "late_materialization",
         "prefilter",
         "scan_in_order",
-        "use_scalar_index",
         "use_stats",
     }
 )
@@ -38,7 +37,6 @@ _LEAST = {"batch_readahead": 1, "fragment_readahead": 0, "io_buffer_size": 0}
 _UNSUPPORTED = frozenset(
     {
         "disable_scoring_autoprojection",
-        "fast_search",
         "full_text_query",
         "index_segments",
         "nearest",
@@ -66,6 +64,8 @@ def scan_options(
     fragments: tuple[int, ...] | None = None,
     blob_handling: str | None = None,
     substrait_filter: bytes | None = None,
+    use_scalar_index: bool | None = None,
+    fast_search: bool | None = None,
     verify_checksums: bool = False,
     **others: Any,
 ) -> ScanOptions:
@@ -86,6 +86,9 @@ def scan_options(
         blob_handling: "blobs_descriptions" (the default) and "all_descriptions" give the descriptors of
             blobs, "all_binary" their values.
         substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.
+        use_scalar_index: Whether indices may find the rows for the filter; true if not given.
+        fast_search: Whether fragments that an index does not cover are left out, if an index answers a part
+            of the filter.
         verify_checksums: Check the pages that are read; see `ScanOptions`. An argument of this package.
         others: Further arguments of the reference; left at `None`, or hints that change no result.
 
@@ -120,6 +123,8 @@ def scan_options(
         batch_bytes=_integer("batch_size_bytes", batch_size_bytes),
         blob_handling=blob_handling or "blobs_descriptions",
         verify_checksums=verify_checksums,
+        use_scalar_index=use_scalar_index is not False,
+        fast_search=bool(fast_search),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from lance_core.counters import PLANNED_PAGES, PRUNED_PAGES
 from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.indices import IndexUse
 from lance_core.scan.plan.options import ColumnOrdering
 from lance_core.scan.plan.ordering import project_order
 from lance_core.scan.plan.projection import Projection, project, project_filtered
@@ -22,6 +23,7 @@ from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.rows import plan_batches
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching
+from lance_core.scan.run.index_masks import index_masks
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
 
@@ -52,7 +54,7 @@ class FragmentPages:
 
     Attributes:
         rows: Live rows of the plan.
-        rows_planned: Physical rows that may match.
+        rows_planned: Physical rows that may match according to indices and statistics.
         statistics: Origin of the statistics: "file", "cache" or "none".
     """
 
@@ -70,6 +72,7 @@ class Explanation:
     Attributes:
         filter: Whether rows are filtered.
         rows_returned: Rows of the result; None if that is known only after a run.
+        indices: The indices that answer parts of the filter.
     """
 
     columns: tuple[str, ...]
@@ -78,6 +81,7 @@ class Explanation:
     offset: int | None
     rows_returned: int | None
     fragments: tuple[FragmentPages, ...]
+    indices: tuple[IndexUse, ...] = ()
 
     @property
     def statistics(self) -> str:
@@ -117,11 +121,12 @@ def explain(
     num_outputs = len(projection.columns)
     filter_columns: frozenset[int] = frozenset()
     order = project_order(schema, plan.options.order_by).columns
-    pruner = None
+    pruner, masks = None, index_masks(snapshot, plan.options, files)
     if condition is not None:
         filtered = project_filtered(schema, plan.options, condition)
         projection, filter_columns = filtered, frozenset(filtered.inputs.values())
-        pruner = Pruner(snapshot, condition, files)
+        only_indexed = plan.options.fast_search
+        pruner = Pruner(snapshot, condition, files, masks=masks, only_indexed=only_indexed)
     columns = [*projection.columns, *(column for column in order if column not in projection.columns)]
     projection = replace(projection, columns=tuple(columns))
     uses = [
@@ -148,7 +153,13 @@ def explain(
     names = tuple(plan.schema.names)
     options = plan.options
     return Explanation(
-        names, condition is not None, options.limit, options.offset, returned, tuple(fragments)
+        names,
+        condition is not None,
+        options.limit,
+        options.offset,
+        returned,
+        tuple(fragments),
+        () if masks is None else masks.uses,
     )
 
 
@@ -166,6 +177,11 @@ def explain_text(explanation: Explanation, *, verbose: bool, order_by: Sequence[
         lines.append(
             f"  Filter: statistics={explanation.statistics}, fragments pruned={pruned}, "
             f"pages pruned={explanation.pages_pruned} of {explanation.pages_total}"
+        )
+    for use in explanation.indices:
+        lines.append(
+            f"  Index {use.index}: kind={use.kind}, column={use.column}, rows={use.rows}, "
+            f"exact={'yes' if use.is_exact else 'no'}, fragments={use.fragments}"
         )
     if order_by:
         lines.append(f"  Order: {', '.join(map(_order_text, order_by))}")
@@ -215,7 +231,8 @@ def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> PrunedPl
     condition = plan.options.filter
     if condition is None:
         return PrunedPlan(plan)
-    pruner = Pruner(snapshot, condition, files)
+    masks = index_masks(snapshot, plan.options, files)
+    pruner = Pruner(snapshot, condition, files, masks=masks, only_indexed=plan.options.fast_search)
     options = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     projection = project_filtered(snapshot.manifest.schema, options, condition)
     opener = FragmentOpener(snapshot, projection, files, deleted=plan.options.include_deleted_rows)
@@ -258,7 +275,7 @@ def _fragment(
         name = column.output.name
         pages_read = None if trace is None else trace.pages_read(scan.fragment_id, name)
         columns.append(ColumnPages(name, use, total, planned, total - planned, pages_read))
-    planned_rows = sum(candidate.end - candidate.start for candidate in candidates)
+    planned_rows = sum(candidate.num_rows for candidate in candidates)
     return FragmentPages(scan.fragment_id, scan.end - scan.start, planned_rows, kept.source, tuple(columns))
 
 
@@ -271,5 +288,8 @@ def _count_pages(
     total = int(np.count_nonzero((begins < end) & (ends > start) & (begins < ends)))
     planned = np.zeros(len(begins), dtype=bool)
     for candidate in candidates:
-        planned |= (begins < candidate.end) & (ends > candidate.start)
+        if candidate.rows is None:
+            planned |= (begins < candidate.end) & (ends > candidate.start)
+        else:
+            planned |= np.diff(np.searchsorted(candidate.rows, edges)) > 0
     return total, int(np.count_nonzero(planned & (begins < ends)))

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from lance_core.counters import CacheUse
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
+from lance_core.index.cache import IndexCache
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
@@ -23,6 +24,7 @@ from lance_core.scan.take.taker_cache import TakerCache
 from lance_core.table.snapshot import Snapshot
 
 _FILE_CACHE_BYTES = 64 << 20
+_INDEX_CACHE_BYTES = 256 << 20
 _MEMORY_LIMIT_BYTES = 256 << 20
 
 
@@ -32,6 +34,7 @@ class Session:
     Attributes:
         budget: Bytes of decoded rows that all streams may hold ahead of their readers.
         files: The data files that were used last, and the statistics of their values.
+        indices: What searches read last from the files of indices.
         takers: The row takers that were used last.
         verify_checksums: Whether reads compare pages with their checksums, each page once while its file
             stays open. Changes always compare the pages that they read.
@@ -50,7 +53,8 @@ class Session:
         """Make a session. The first two arguments are those of the reference.
 
         Args:
-            index_cache_size_bytes: Has no effect: indices are not read.
+            index_cache_size_bytes: Memory for what searches read from indices, 256 MiB if not given. With 0
+                every search reads it again.
             metadata_cache_size_bytes: Memory for the metadata of data files, 64 MiB if not given. With 0 no
                 file stays open.
             memory_limit_bytes: See `budget`. Each stream may hold one window of rows beyond it.
@@ -74,6 +78,8 @@ class Session:
         self.budget = MemoryBudget(memory_limit_bytes)
         file_bytes = _FILE_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes
         self.files = FileCache(max_bytes=file_bytes, verify_checksums=verify_checksums)
+        index_bytes = _INDEX_CACHE_BYTES if index_cache_size_bytes is None else index_cache_size_bytes
+        self.indices = IndexCache(index_bytes)
         self.takers = TakerCache(self.files)
         if cache_directory is not None:
             self.files.statistics.use_directory(cache_directory, cache_directory_bytes)
@@ -100,7 +106,11 @@ class Session:
 
     def cache_use(self) -> Mapping[str, CacheUse]:
         """Return the size and the numbers of hits and misses of each cache."""
-        return {"files": self.files.use(), "statistics": self.files.statistics.use()}
+        return {
+            "files": self.files.use(),
+            "statistics": self.files.statistics.use(),
+            "indices": self.indices.use(),
+        }
 
     def settings(self) -> Mapping[str, object]:
         """Return the settings of reads, and the bytes that their decoded rows take."""
@@ -118,8 +128,8 @@ class Session:
         return sum(use.bytes for use in self.cache_use().values())
 
     def index_cache_size_bytes(self) -> int:
-        """Return the memory that cached indices take: 0, as indices are not read."""
-        return 0
+        """Return about how much memory the cached parts of indices take."""
+        return self.indices.use().bytes
 
     def __repr__(self) -> str:
         return f"Session({self.size_bytes()} bytes)"

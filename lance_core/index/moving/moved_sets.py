@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyroaring
 
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.moving.moved_rows import MovedRows
-from lance_core.index.row_sets import Bitmaps, Container, by_upper_half, keys_of
+from lance_core.index.row_sets import ALL, Bitmaps, Container, by_upper_half, keys_of
 
 _MOST_KEYS = 4 << 20
 """Number of keys that are translated together, unless a single fragment has more."""
@@ -61,6 +61,8 @@ def _runs(sets: Iterable[Bitmaps]) -> Iterator[list[tuple[int, int, pyroaring.Bi
     num_keys = 0
     for number, bitmaps in enumerate(sets):
         for upper, bitmap in bitmaps.items():
+            if bitmap is ALL:
+                raise UnsupportedFeatureError("a set of all rows of a fragment", found=upper)
             if run and num_keys + len(bitmap) > _MOST_KEYS:
                 yield run
                 run, num_keys = [], 0

@@ -546,5 +546,6 @@ NB_MODULE(_kernels, m) {
   bind_picks(m);
   bind_miniblock(m);
   bind_vector_index(m);
+  bind_scalar_index(m);
   bind_text(m);
 }

@@ -63,6 +63,9 @@ class ScanOptions:
             checksums.
         stored: Return computed columns that are bare columns in the form of data files, to be written again:
             see `lance_core.scan.run.stored_scan`.
+        use_scalar_index: Let indices find the rows for the filter, where they can.
+        fast_search: Leave out the fragments that an index does not cover, if an index answers a part of the
+            filter.
         batch_bytes: Most bytes of a streamed batch, except one of one row.
 
     Raises:
@@ -86,6 +89,8 @@ class ScanOptions:
     blob_handling: str = "blobs_descriptions"
     verify_checksums: bool = False
     stored: bool = False
+    use_scalar_index: bool = True
+    fast_search: bool = False
 
     def __post_init__(self) -> None:
         for name, value, least in (

@@ -1,4 +1,5 @@
-"""Pruning: the rows that may match a filter according to statistics, and the conditions that remain for them.
+"""Pruning: the rows that may match a filter according to indices and statistics, and the conditions that
+remain for them.
 
 No data page is read here.
 """
@@ -6,7 +7,7 @@ No data page is read here.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -17,12 +18,19 @@ import pyarrow as pa
 from lance_core.expressions.tree import Expression, Path, columns, conjuncts
 from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
+from lance_core.scan.plan.indices import FilterMasks
 from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, statistics_of
 from lance_core.statistics.prune import decide_rows
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
 Range = tuple[int, int]
+Offsets = npt.NDArray[np.int64]
+
+# With more rows from indices, statistics of the conditions that are left are worth reading.
+_FEW_ROWS = 4096
+# If runs of consecutive rows are this long on average, they are candidate ranges of their own.
+_DENSE_RUN = 64
 
 
 @dataclass(frozen=True)
@@ -31,11 +39,28 @@ class CandidateRange:
 
     Attributes:
         conjuncts: Numbers of the filter's conjuncts that have to be evaluated; the others are true.
+        rows: The rows that may match, ascending; None means all rows of the range.
     """
 
     start: int
     end: int
     conjuncts: tuple[int, ...]
+    rows: Offsets | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows that may match."""
+        return self.end - self.start if self.rows is None else len(self.rows)
+
+    def between(self, start: int, end: int) -> CandidateRange | None:
+        """Return the candidate range inside the physical range `[start, end)`; None if it is empty."""
+        start, end = max(self.start, start), min(self.end, end)
+        if start >= end:
+            return None
+        if self.rows is None:
+            return CandidateRange(start, end, self.conjuncts)
+        first, last = np.searchsorted(self.rows, (start, end))
+        return CandidateRange(start, end, self.conjuncts, self.rows[first:last]) if last > first else None
 
 
 @dataclass(frozen=True)
@@ -47,11 +72,8 @@ class Kept:
 
     def between(self, start: int, end: int) -> list[CandidateRange]:
         """Return the candidate ranges inside the physical range `[start, end)`."""
-        return [
-            CandidateRange(max(candidate.start, start), min(candidate.end, end), candidate.conjuncts)
-            for candidate in self.candidates
-            if candidate.start < end and candidate.end > start
-        ]
+        inside = (candidate.between(start, end) for candidate in self.candidates)
+        return [candidate for candidate in inside if candidate is not None]
 
 
 class Pruner:
@@ -59,15 +81,27 @@ class Pruner:
 
     Args:
         enabled: If False, no row is pruned and no statistics are gathered.
+        masks: The rows that indices found.
+        only_indexed: Whether fragments that the indices do not cover are left out.
     """
 
     def __init__(
-        self, snapshot: Snapshot, condition: Expression, files: DataFiles, *, enabled: bool = True
+        self,
+        snapshot: Snapshot,
+        condition: Expression,
+        files: DataFiles,
+        *,
+        enabled: bool = True,
+        masks: FilterMasks | None = None,
+        only_indexed: bool = False,
     ) -> None:
         self._snapshot = snapshot
         self._files = files
         self._conjuncts = conjuncts(condition)
         self._paths = columns(condition) if enabled else ()
+        self._masks = masks
+        self._found = None if masks is None else masks.candidates()
+        self._only_indexed = only_indexed
 
     def keep(self, fragment: Fragment) -> Kept:
         """Return the rows of a fragment that may match.
@@ -87,6 +121,47 @@ class Pruner:
 
         `opened` gets the files of the fragments that are not pruned as a whole. Errors are those of `keep`.
         """
+        indexed = [self._indexed(fragment) for fragment in fragments]
+        rest = [fragment for fragment, known in zip(fragments, indexed, strict=True) if known is None]
+        pruned = iter(self._by_statistics(rest, is_remote, opened) if rest else ())
+        kept = [next(pruned) if known is None else known for known in indexed]
+        if opened is not None and len(rest) < len(fragments):
+            for fragment, known in zip(fragments, kept, strict=True):
+                if known.candidates and fragment.id not in opened:
+                    opened[fragment.id] = FragmentFiles(self._snapshot, fragment, self._files)
+        return kept
+
+    def _indexed(self, fragment: Fragment) -> Kept | None:
+        """Return the rows of a fragment that indices found; None if statistics may leave out more."""
+        if self._masks is None or self._found is None:
+            return None
+        rows = self._found.offsets(fragment.id)
+        if rows is None:
+            return Kept(()) if self._only_indexed else None
+        waiting = self._masks.open_conditions(fragment.id)
+        if waiting and len(rows) > _FEW_ROWS:
+            return None
+        return Kept(tuple(_ranges(rows, waiting)))
+
+    def _narrowed(self, fragment: Fragment, candidates: list[CandidateRange]) -> list[CandidateRange]:
+        """Return the parts of candidate ranges that indices found."""
+        rows = None if self._found is None else self._found.offsets(fragment.id)
+        if rows is None or self._masks is None:
+            return candidates
+        waiting = set(self._masks.open_conditions(fragment.id))
+        narrowed: list[CandidateRange] = []
+        for candidate in candidates:
+            first, last = np.searchsorted(rows, (candidate.start, candidate.end))
+            left = tuple(number for number in candidate.conjuncts if number in waiting)
+            narrowed += _ranges(rows[first:last], left)
+        return narrowed
+
+    def _by_statistics(
+        self,
+        fragments: Sequence[Fragment],
+        is_remote: bool,
+        opened: dict[int, FragmentFiles] | None,
+    ) -> list[Kept]:
         files = [FragmentFiles(self._snapshot, fragment, self._files) for fragment in fragments]
         known = list(
             map_ahead(lambda pair: self._statistics(*pair), zip(fragments, files, strict=True), is_remote)
@@ -102,6 +177,9 @@ class Pruner:
             candidates[number].append(
                 CandidateRange(candidate.start - first, candidate.end - first, candidate.conjuncts)
             )
+        candidates = [
+            self._narrowed(fragment, mine) for fragment, mine in zip(fragments, candidates, strict=True)
+        ]
         if opened is not None:
             left = zip(fragments, files, candidates, strict=True)
             opened |= {fragment.id: mine for fragment, mine, some in left if some}
@@ -113,6 +191,19 @@ class Pruner:
     def gatherer(self, fragment: Fragment, opened: FragmentFiles) -> Gatherer:
         """Return the gatherer of statistics from rows of a fragment that the filter decodes."""
         return Gatherer(self._snapshot, fragment, self._paths, self._files, opened)
+
+
+def _ranges(rows: Offsets, waiting: tuple[int, ...]) -> Iterator[CandidateRange]:
+    """Yield candidate ranges for ascending rows: whole ranges if most rows of a range are wanted."""
+    if not len(rows):
+        return
+    breaks = np.flatnonzero(np.diff(rows) > 1) + 1
+    if len(rows) < _DENSE_RUN * (len(breaks) + 1):
+        yield CandidateRange(int(rows[0]), int(rows[-1]) + 1, waiting, rows)
+        return
+    firsts, lasts = rows[np.append(0, breaks)], rows[np.append(breaks, len(rows)) - 1] + 1
+    for start, end in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        yield CandidateRange(start, end, waiting)
 
 
 def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[int]) -> pa.Table | None:

@@ -62,6 +62,10 @@ class FragmentReader:
         deleted = self._live.deleted_between(start, end)
         return np.delete(rows, deleted) if len(deleted) else rows
 
+    def only_live(self, rows: Offsets) -> Offsets:
+        """Return ascending physical rows without the deleted rows."""
+        return self._live.only_live(rows)
+
     def rows_at(self, start: int, places: Offsets) -> Offsets:
         """Return the numbers of some of the live rows from the physical row `start` on, by their places
         there.

@@ -48,6 +48,14 @@ class LiveRows:
         """Return whether each physical row is live."""
         return ~np.isin(rows, self._deleted)
 
+    def only_live(self, rows: Offsets) -> Offsets:
+        """Return ascending physical rows without the deleted rows."""
+        if not len(self._deleted):
+            return rows
+        places = np.minimum(np.searchsorted(self._deleted, rows), len(self._deleted) - 1)
+        left: Offsets = rows[self._deleted[places] != rows]
+        return left
+
     def live_rows_before(self, rows: Offsets) -> Offsets:
         """Return the number of live rows before each physical row."""
         if not len(self._deleted):

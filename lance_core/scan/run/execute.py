@@ -162,11 +162,15 @@ def _count_before_limit(
 ) -> int:
     """Return the number of rows that match the filter of a plan."""
     from lance_core.scan.run.filtered_scan import filter_jobs  # late: most processes do not filter
+    from lance_core.scan.run.index_masks import count_found, index_masks
 
+    masks = index_masks(snapshot, plan.options, files, counts=True) if strategy.prune else None
+    count, plan = (0, plan) if masks is None else count_found(snapshot, plan, masks)
+    if not plan.fragment_scans:
+        return count
     nothing = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     strategy = replace(strategy, is_stream=False)
-    count = 0
-    with filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy) as jobs:
+    with filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy, masks) as jobs:
         for job in jobs:
             count += sum(matches.num_rows for found in job.results() for matches in found)
     return count

@@ -81,7 +81,7 @@ class FilterRead(DirectRead):
         return [self.row_filter.matches(self.fragment, candidate, self.gatherer, first.present(arrays))]
 
     def _first_column(self) -> StoredColumn | None:
-        if len(self.candidates) != 1:
+        if len(self.candidates) != 1 or self.candidates[0].rows is not None:
             return None
         index = self.row_filter.first_column(self.fragment, self.candidates[0])
         column = None if index is None else self.fragment.columns[index]
@@ -199,10 +199,12 @@ class _CandidateRanges:
         while self._candidates and num_rows < room:
             candidate = self._candidates.pop()
             end = self._end(candidate, room - num_rows)
-            if end < candidate.end:
-                self._candidates.append(CandidateRange(end, candidate.end, candidate.conjuncts))
-            chosen.append(CandidateRange(candidate.start, end, candidate.conjuncts))
-            num_rows += end - candidate.start
+            part, rest = candidate.between(candidate.start, end), candidate.between(end, candidate.end)
+            if rest is not None:
+                self._candidates.append(rest)
+            if part is not None:
+                chosen.append(part)
+                num_rows += part.num_rows
         if not chosen:
             return None
         num_bytes = int(num_rows * self._width) + 1
@@ -215,8 +217,10 @@ class _CandidateRanges:
 
         `room` is the aimed number of rows before it.
         """
-        if candidate.end - candidate.start <= room + room // 2:
+        if candidate.num_rows <= room + room // 2:
             return candidate.end
+        if candidate.rows is not None:
+            return int(candidate.rows[room])
         end = candidate.start + room
         after = bisect_left(self._boundaries, end - room // 2)
         if after < len(self._boundaries) and self._boundaries[after] <= end + room // 2:
@@ -234,7 +238,8 @@ def _joined(
     """
     joined: list[CandidateRange] = []
     for candidate in candidates:
-        if joined and 0 < candidate.start - joined[-1].end < gap:
+        is_whole = candidate.rows is None and (not joined or joined[-1].rows is None)
+        if joined and is_whole and 0 < candidate.start - joined[-1].end < gap:
             candidate = CandidateRange(joined.pop().start, candidate.end, everything)
         joined.append(candidate)
     return joined

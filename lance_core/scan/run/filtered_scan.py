@@ -7,12 +7,14 @@ from contextlib import closing, contextmanager
 
 from lance_core.pool import num_workers
 from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.indices import FilterMasks
 from lance_core.scan.plan.projection import project_filtered
 from lance_core.scan.plan.pruning import Pruner
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.filter_windows import FilterWindow, FilterWindows
+from lance_core.scan.run.index_masks import index_masks
 from lance_core.scan.run.matching_rows import MatchingRows, MatchingWindow
 from lance_core.scan.run.readahead import Job, run_ahead
 from lance_core.scan.run.row_filter import RowFilter
@@ -26,7 +28,8 @@ def matching_jobs(
 ) -> Iterator[Generator[Job[MatchingWindow], None, None]]:
     """Begin the jobs that decode the matching rows, divided into whole batches."""
     is_remote = snapshot.storage.is_remote
-    with filter_jobs(snapshot, plan, budget, files, strategy) as found:
+    masks = index_masks(snapshot, plan.options, files) if strategy.prune else None
+    with filter_jobs(snapshot, plan, budget, files, strategy, masks) as found:
         rows = MatchingRows(found, plan.options, len(plan.schema), strategy.dense_share)
         with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
             yield jobs
@@ -34,9 +37,14 @@ def matching_jobs(
 
 @contextmanager
 def filter_jobs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+    masks: FilterMasks | None,
 ) -> Iterator[Generator[Job[FilterWindow], None, None]]:
-    """Begin the jobs that find the matching rows."""
+    """Begin the jobs that find the matching rows, among the rows of `masks`."""
     condition = plan.options.filter
     assert condition is not None
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
@@ -49,7 +57,14 @@ def filter_jobs(
             strategy.trace,
             deleted=plan.options.include_deleted_rows,
         ),
-        Pruner(snapshot, condition, files, enabled=strategy.prune),
+        Pruner(
+            snapshot,
+            condition,
+            files,
+            enabled=strategy.prune,
+            masks=masks,
+            only_indexed=plan.options.fast_search,
+        ),
         RowFilter(condition, projection, strategy, guards=plan.options.guards),
         is_stream=strategy.is_stream,
     )

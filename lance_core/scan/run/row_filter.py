@@ -73,7 +73,7 @@ class RowFilter:
         gatherer: Gatherer,
         first: list[pa.Array] | None = None,
     ) -> Matches:
-        """Return the live rows of a candidate range that match.
+        """Return the live candidates of a candidate range that match.
 
         Args:
             gatherer: Gets the values that are decoded here, for statistics.
@@ -86,7 +86,9 @@ class RowFilter:
 
         start, end = candidate.start, candidate.end
         rows: Offsets | None = None  # all live rows
-        num_rows = fragment.num_live_rows(start, end)
+        if candidate.rows is not None:
+            rows = fragment.only_live(candidate.rows)
+        num_rows = fragment.num_live_rows(start, end) if rows is None else len(rows)
         decoded: dict[int, list[pa.Array]] = {}
         waiting = self._order(fragment, candidate)
         while waiting and num_rows:

@@ -1,0 +1,314 @@
+"""Search in a B-tree.
+
+`page_data.lance` has a value and a row key for every row of the table, sorted by value, nulls first.
+`page_lookup.lance` has the first and the last value of each page of it, which is a fixed number of rows.
+A search reads only the pages whose bounds fit, unless they are a large part of a file that the cache can
+hold.
+
+Source: docs/format.md, "Index files".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.errors import CorruptFileError
+from lance_core.index.index_file import IndexFile
+from lance_core.index.row_sets import Bitmaps, Keys
+from lance_core.index.scalar.answers import Answer, TooManyRows, from_keys
+from lance_core.index.scalar.questions import IsNull, Question
+from lance_core.index.scalar.sorted_keys import (
+    KeyRanges,
+    Places,
+    SortedKeys,
+    has_order,
+    ranges_of,
+    rows_in,
+    sorted_keys,
+)
+from lance_core.index.segments import OpenSegment
+
+_LOOKUP = "page_lookup.lance"
+_DATA = "page_data.lance"
+_PAGE_ROWS = 4096
+"""Default number of rows in a page."""
+_MOST_PAGE_ROWS = 1 << 24
+# If at least this share of the pages is needed, the whole file is read and kept, if it has room.
+_WHOLE_SHARE = 1 / 4
+_WHOLE_ROOM = 3 / 4
+"""Largest share of the cache that one file may take."""
+_MOST_KEPT_PAGES = 8
+"""Most consecutive pages that are kept one by one. Longer runs are read at once and not kept."""
+_MOST_PAGES_AT_ONCE = 256
+
+
+def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer | None:
+    """Return the rows that answer a question; None if a B-tree does not answer it.
+
+    Raises:
+        TooManyRows: More than about `most_rows` rows answer it.
+        CorruptFileError: A file contradicts the format.
+        StorageError: The storage failed.
+    """
+    tree = _Tree(segment)
+    if isinstance(question, IsNull):
+        if tree.lookup.num_nulls > most_rows:
+            raise TooManyRows
+        return Answer(tree.nulls(), True, dict)
+    if not has_order(tree.lookup.kind):
+        return None
+    ranges = ranges_of(question, tree.lookup.kind)
+    if ranges is None:
+        return None
+    return Answer(from_keys(tree.find(ranges, most_rows)), True, tree.nulls)
+
+
+@dataclass(frozen=True)
+class _Lookup:
+    """Bounds of the pages.
+
+    Attributes:
+        kind: Type of the values.
+        page_rows: Rows of every page but the last of a file.
+        numbers: Number of each page in the data, by the order of the pages.
+        with_nulls: Indices of the pages with nulls.
+        num_nulls: Number of nulls.
+        first_bounded: Index of the first page that has a value.
+        first_low: Index of the first page that begins with a value.
+        lows: First values of the pages from `first_low` on.
+        highs: Last values of the pages from `first_bounded` on.
+        files: Name, number of the first page, and number of pages, of each file with pages.
+    """
+
+    kind: pa.DataType
+    page_rows: int
+    numbers: Places
+    with_nulls: Places
+    num_nulls: int
+    first_bounded: int
+    first_low: int
+    lows: SortedKeys
+    highs: SortedKeys
+    files: tuple[tuple[str, int, int], ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return 2 * self.numbers.nbytes + self.lows.nbytes + self.highs.nbytes
+
+    def pages(self, ranges: Sequence[KeyRanges]) -> list[tuple[Places, Places]]:
+        """Return for each of the ranges the indices of the first page with its keys, and of the page after
+        the last.
+        """
+        return [
+            (first + self.first_bounded, end + self.first_low)
+            for first, end in (each.places(self.highs, self.lows) for each in ranges)
+        ]
+
+
+def _read_lookup(segment: OpenSegment) -> _Lookup:
+    name, files = _LOOKUP, None
+    if not segment.has_file(_LOOKUP):
+        name, files = _single_part(segment)
+    file = segment.open_file(name)
+    file.require("min", "max", "null_count", "page_idx")
+    rows = file.read(0, file.num_rows)
+    lows, highs = rows.column(0), rows.column(1)
+    numbers = np.asarray(rows.column(3).cast(pa.int64()).fill_null(-1))
+    nulls = np.asarray(rows.column(2).cast(pa.int64()).fill_null(0))
+    if not np.array_equal(np.sort(numbers), np.arange(len(numbers))):
+        raise CorruptFileError("numbers of the pages of an index", file=file.name, found=numbers[:5].tolist())
+    page_rows = file.integer("batch_size", _PAGE_ROWS, most=_MOST_PAGE_ROWS)
+    kind = lows.type
+    first_low, first_bounded = lows.null_count, highs.null_count
+    if has_order(kind):
+        bounds = []
+        for side, missing in ((lows, first_low), (highs, first_bounded)):
+            keys, order = sorted_keys(side.slice(missing))
+            if side.slice(missing).null_count or order is not None:
+                raise CorruptFileError("pages of an index are not in order", file=file.name)
+            bounds.append(keys)
+    else:
+        bounds = [sorted_keys(pa.array([], pa.int8()))[0]] * 2
+    return _Lookup(
+        kind,
+        page_rows,
+        numbers,
+        np.flatnonzero(nulls),
+        int(nulls.sum()),
+        first_bounded,
+        first_low,
+        bounds[0],
+        bounds[1],
+        files or _page_files(segment, file, len(numbers)),
+    )
+
+
+def _page_files(segment: OpenSegment, lookup: IndexFile, num_pages: int) -> tuple[tuple[str, int, int], ...]:
+    """Return the files with pages: one, or one for each range of values in indices of old releases."""
+    if lookup.metadata.get("range_partitioned", b"false") != b"true":
+        return ((_DATA, 0, num_pages),)
+    text = lookup.metadata.get("page_num_per_range_partition", b"")
+    try:
+        parts = [(int(part), int(count)) for part, count in json.loads(text)]
+        if (
+            any(part < 0 or count < 0 for part, count in parts)
+            or sum(count for _, count in parts) != num_pages
+        ):
+            raise ValueError
+    except (ValueError, TypeError):
+        raise CorruptFileError(
+            "pages of each file of an index", file=lookup.name, found=text[:100].decode("latin1")
+        ) from None
+    files, first = [], 0
+    for part, count in parts:
+        files.append((f"part_{part}_{_DATA}", first, count))
+        first += count
+    return tuple(files)
+
+
+def _single_part(segment: OpenSegment) -> tuple[str, tuple[tuple[str, int, int], ...]]:
+    """Return the lookup file and the data file of a segment that a distributed build of an old release
+    left in one part.
+    """
+    names = segment.list_files()
+    lookups = [name for name in names if name.startswith("part_") and name.endswith(f"_{_LOOKUP}")]
+    if len(lookups) != 1:
+        raise CorruptFileError("an index without its file", file=segment.path(_LOOKUP))
+    data = lookups[0].removesuffix(_LOOKUP) + _DATA
+    return lookups[0], ((data, 0, segment.open_file(lookups[0]).num_rows),)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one or more pages: the keys that are not null, their row keys, and the row keys of nulls."""
+
+    keys: SortedKeys
+    ids: Keys
+    null_ids: Keys
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.keys.nbytes + self.ids.nbytes + self.null_ids.nbytes
+
+    def find(self, ranges: KeyRanges) -> Iterator[Keys]:
+        """Yield the row keys of the keys in the ranges."""
+        starts, ends = ranges.places(self.keys, self.keys)
+        if len(starts) == 1:
+            yield self.ids[starts[0] : ends[0]]
+        else:
+            found = starts < ends
+            yield self.ids[rows_in(starts[found], ends[found])]
+
+
+class _Tree:
+    """Pages of one B-tree."""
+
+    def __init__(self, segment: OpenSegment) -> None:
+        self._segment = segment
+        self.lookup = segment.kept("pages", lambda: _read_lookup(segment), lambda lookup: lookup.nbytes)
+
+    def find(self, ranges: Sequence[KeyRanges], most_rows: int) -> Iterator[Keys]:
+        """Yield the row keys of all keys in the ranges; raises TooManyRows before anything is read."""
+        lookup = self.lookup
+        places = lookup.pages(ranges)
+        # The pages between the first and the last page of a range have no other keys.
+        num_inner = sum(int(np.maximum(end - first - 2, 0).sum()) for first, end in places)
+        if num_inner * lookup.page_rows > most_rows:
+            raise TooManyRows
+        indices = [rows_in(first, end) for first, end in places]
+        pages = np.unique(indices[0] if len(indices) == 1 else np.concatenate(indices))
+        for rows, start, end in self._rows(pages):
+            for each, (first, last) in zip(ranges, places, strict=True):
+                yield from rows.find(each if len(first) == 1 else each.at((first < end) & (last > start)))
+
+    def nulls(self) -> Bitmaps:
+        """Return the row keys of nulls."""
+        return from_keys(rows.null_ids for rows, _, _ in self._rows(self.lookup.with_nulls))
+
+    def _rows(self, pages: Places) -> Iterator[tuple[_Rows, int, int]]:
+        """Yield the rows of pages, with the index of the first page and of the page after the last.
+
+        There may be rows of other pages among them.
+        """
+        numbers = self.lookup.numbers[pages]
+        for name, first, count in self.lookup.files:
+            mine = (numbers >= first) & (numbers < first + count)
+            if not mine.any():
+                continue
+            file = self._segment.open_file(name)
+            file.require("values", "ids")
+            self._check_size(file, count)
+            if self._takes_whole(file, int(mine.sum()), count):
+                whole = self._segment.kept(
+                    ("rows", name), partial(self._read, file, 0, count), lambda rows: rows.nbytes
+                )
+                yield whole, 0, len(self.lookup.numbers)
+                continue
+            chosen = pages[mine]
+            breaks = np.flatnonzero((np.diff(chosen) > 1) | (np.diff(numbers[mine]) != 1)) + 1
+            for run in np.split(chosen, breaks):
+                yield from self._run(file, name, int(run[0]), int(run[-1]) + 1, first)
+
+    def _takes_whole(self, file: IndexFile, num_pages: int, count: int) -> bool:
+        """Return whether all `count` pages of a file are read if `num_pages` of them are needed."""
+        room = _WHOLE_ROOM * self._segment.cache.max_bytes
+        is_most = num_pages >= max(2, _WHOLE_SHARE * count)
+        return is_most and file.num_rows * file.bytes_per_row("values", "ids") <= room
+
+    def _run(
+        self, file: IndexFile, name: str, start: int, end: int, first: int
+    ) -> Iterator[tuple[_Rows, int, int]]:
+        """Yield the rows of the pages with the indices `[start, end)`, whose numbers follow each other.
+
+        `first` is the number of the first page of the file.
+        """
+        step = 1 if end - start <= _MOST_KEPT_PAGES else _MOST_PAGES_AT_ONCE
+        for some in range(start, end, step):
+            count = min(step, end - some)
+            page = int(self.lookup.numbers[some]) - first
+            read = partial(self._read, file, page, page + count)
+            if step == 1:
+                yield self._segment.kept(("rows", name, page), read, lambda rows: rows.nbytes), some, some + 1
+            else:
+                yield read(), some, some + count
+
+    def _check_size(self, file: IndexFile, num_pages: int) -> None:
+        """Check that the pages of a file have its rows."""
+        most = num_pages * self.lookup.page_rows
+        if not most - self.lookup.page_rows < file.num_rows <= most:
+            raise CorruptFileError(
+                "rows of an index",
+                file=file.name,
+                expected=f"{num_pages} pages of {self.lookup.page_rows}",
+                found=file.num_rows,
+            )
+
+    def _read(self, file: IndexFile, start: int, end: int) -> _Rows:
+        """Read the pages `[start, end)` of a file."""
+        page_rows = self.lookup.page_rows
+        batch = file.read(start * page_rows, min(end * page_rows, file.num_rows), ["values", "ids"])
+        values, ids = batch.columns
+        if values.type != self.lookup.kind or ids.type != pa.uint64() or ids.null_count:
+            raise CorruptFileError(
+                "types of the columns of an index",
+                file=file.name,
+                expected=f"{self.lookup.kind} and uint64 without nulls",
+                found=f"{values.type} and {ids.type}",
+            )
+        numbers: npt.NDArray[np.uint64] = np.asarray(ids)
+        null_ids = numbers[:0]
+        if values.null_count:
+            is_null = np.asarray(values.is_null())
+            null_ids, numbers = numbers[is_null], numbers[~is_null]
+            values = values.drop_null()
+        keys, order = sorted_keys(values)
+        return _Rows(keys, numbers if order is None else numbers[order], null_ids)

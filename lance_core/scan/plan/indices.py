@@ -1,0 +1,315 @@
+"""The rows that indices find for a filter.
+
+Each condition of the filter is asked of the indices on its column. The answers of the conditions are combined
+by AND and OR; a condition that no index answers says nothing about its rows. For every top-level condition
+the result is a mask of candidates (see `lance_core.index.row_mask`), so that a scan evaluates only conditions
+whose answer is not exact, and only for candidates.
+
+An index that would answer with a large share of the rows is not used: a scan is as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from operator import and_, or_
+
+import numpy as np
+import pyroaring
+
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
+from lance_core.expressions import tree
+from lance_core.index.cache import IndexCache
+from lance_core.index.row_mask import RowMask, by_fragment, joined
+from lance_core.index.row_sets import ALL, Bitmaps, Keys, keys_of
+from lance_core.index.scalar.answers import TooManyRows
+from lance_core.index.scalar.kinds import SEARCHABLE, SearchableKind
+from lance_core.index.segments import OpenSegment, open_segment
+from lance_core.scan.plan.index_questions import Asked, asked
+from lance_core.schema import Field, Schema
+from lance_core.table.indices import IndexSegment
+from lance_core.table.snapshot import Snapshot
+
+# An answer with more than this share of the rows of a segment is left to a scan.
+_MOST_SHARE = 1 / 8
+# Whatever the share, this many rows are few.
+_FEW_ROWS = 1 << 14
+
+AddressesOf = Callable[[Keys], Keys]
+"""Function that returns the addresses of the live rows with some stable row ids."""
+
+
+@dataclass(frozen=True)
+class IndexUse:
+    """Part of a filter that an index answered.
+
+    Attributes:
+        index: Name of the index.
+        kind: Kind of the index, such as "BTree".
+        column: Column of the index.
+        rows: Number of rows that the index found.
+        is_exact: Whether the condition is true for all of them.
+        fragments: Number of fragments that the answer is about.
+    """
+
+    index: str
+    kind: str
+    column: str
+    rows: int
+    is_exact: bool
+    fragments: int
+
+
+@dataclass(frozen=True)
+class FilterMasks:
+    """Candidates for the conditions of a filter.
+
+    Attributes:
+        masks: A mask for each top-level condition, None where no index answers it.
+        uses: The indices that answered.
+    """
+
+    masks: tuple[RowMask | None, ...]
+    uses: tuple[IndexUse, ...] = ()
+
+    def candidates(self) -> RowMask | None:
+        """Return the candidates for the whole filter; None if no index answers a part of it."""
+        known = [mask for mask in self.masks if mask is not None]
+        return reduce(and_, known) if known else None
+
+    def open_conditions(self, fragment: int) -> tuple[int, ...]:
+        """Return the numbers of the conditions that have to be evaluated for candidates of a fragment."""
+        return tuple(
+            number for number, mask in enumerate(self.masks) if mask is None or fragment not in mask.exact
+        )
+
+
+def ask_indices(
+    snapshot: Snapshot,
+    condition: tree.Expression,
+    cache: IndexCache,
+    addresses_of: AddressesOf,
+    *,
+    counts: bool = False,
+) -> FilterMasks | None:
+    """Return the candidates that indices find for a filter; None if no index answers a part of it.
+
+    Args:
+        snapshot: The version of the table.
+        condition: The filter.
+        cache: Cache of index files.
+        addresses_of: Finds rows by stable row ids.
+        counts: Whether rows are only counted, so that exact answers of any size are of use.
+
+    Raises:
+        CorruptFileError: The file of an index contradicts the format or the table.
+        FileMissingError: The file of an index is missing.
+        StorageError: The storage failed.
+    """
+    if not snapshot.manifest.index_segments:
+        return None
+    asking = _Asking(snapshot, cache, addresses_of, counts)
+    masks = tuple(asking.mask(part, negated=False) for part in tree.conjuncts(condition))
+    if all(mask is None for mask in masks):
+        return None
+    return FilterMasks(masks, tuple(asking.uses))
+
+
+@dataclass(frozen=True)
+class _Index:
+    """Segments of one index, and how they are searched."""
+
+    name: str
+    type_name: str
+    kind: SearchableKind
+    segments: tuple[IndexSegment, ...]
+
+
+class _Asking:
+    """Questions of one filter to the indices of one snapshot."""
+
+    def __init__(
+        self, snapshot: Snapshot, cache: IndexCache, addresses_of: AddressesOf, counts: bool
+    ) -> None:
+        self._snapshot = snapshot
+        self._cache = cache
+        self._addresses_of = addresses_of
+        self._counts = counts
+        self._table = cache.get(
+            ("indices", snapshot.storage.uri, snapshot.manifest.identity),
+            partial(_TableIndices.of, snapshot),
+            lambda table: table.nbytes,
+        )
+        self.uses: list[IndexUse] = []
+
+    def mask(self, node: tree.Expression, *, negated: bool) -> RowMask | None:
+        """Return the candidates for a condition, or for its negation; None if no index helps."""
+        if isinstance(node, tree.Not):
+            return self.mask(node.operand, negated=not negated)
+        if isinstance(node, tree.And | tree.Or):
+            parts = [self.mask(part, negated=negated) for part in node.operands]
+            known = [part for part in parts if part is not None]
+            if isinstance(node, tree.And) != negated:
+                if not known:
+                    return None
+                found = reduce(and_, known)
+                return found if len(known) == len(parts) else found.inexact()
+            return reduce(or_, known) if len(known) == len(parts) else None
+        question = asked(node, negated=negated)
+        return None if question is None else self._answer(question)
+
+    def _answer(self, question: Asked) -> RowMask | None:
+        best: tuple[RowMask, _Index] | None = None
+        for index in self._table.by_path.get(question.path, ()):
+            mask = self._ask(index, question)
+            if mask is not None and mask.covered:
+                best = mask, index
+                break
+        if best is None:
+            return None
+        mask, index = best
+        self.uses.append(
+            IndexUse(
+                index.name,
+                index.type_name,
+                ".".join(question.path),
+                mask.num_rows,
+                mask.exact == mask.covered,
+                len(mask.covered),
+            )
+        )
+        return mask
+
+    def _ask(self, index: _Index, question: Asked) -> RowMask | None:
+        """Return the answers of all segments of an index; None if none of them answers."""
+        masks = []
+        for entry in index.segments:
+            covered = self._table.fragments & entry.description.fragment_ids
+            if not covered:
+                continue
+            num_rows = sum(self._table.physical_rows[fragment] for fragment in covered)
+            most_rows = max(_FEW_ROWS, int(_MOST_SHARE * num_rows))
+            if self._counts and not index.kind.reads_rows:
+                most_rows = num_rows
+            try:
+                segment = open_segment(self._snapshot, entry, self._cache)
+                mask = self._ask_segment(index, segment, question, pyroaring.BitMap(covered), most_rows)
+            except (TooManyRows, UnsupportedFeatureError, InvalidInputError):
+                continue
+            if mask is not None:
+                masks.append(mask)
+        return joined(masks) if masks else None
+
+    def _ask_segment(
+        self,
+        index: _Index,
+        segment: OpenSegment,
+        question: Asked,
+        covered: pyroaring.BitMap,
+        most_rows: int,
+    ) -> RowMask | None:
+        answer = index.kind.search(segment, question.question, most_rows)
+        if answer is None:
+            return None
+        if answer.fragments is not None:
+            covered = covered & answer.fragments
+        is_exact = answer.is_exact and question.is_whole
+        found = self._located(index, segment, answer.found, covered)
+        if question.negated:
+            if not is_exact or answer.nulls is None:
+                return None
+            nulls = self._located(index, segment, answer.nulls(), covered)
+            found = self._others(covered, found, nulls)
+            if not self._counts and sum(map(len, found.values())) > most_rows:
+                raise TooManyRows
+        return RowMask(found, covered, covered if is_exact else pyroaring.BitMap())
+
+    def _located(
+        self, index: _Index, segment: OpenSegment, found: Bitmaps, covered: pyroaring.BitMap
+    ) -> Bitmaps:
+        """Return the row offsets by fragment of row keys, without rows that the segment does not cover."""
+        version = segment.entry.description.index_version
+        if not index.kind.keys_are_addresses(version, self._snapshot.manifest.has_stable_row_ids):
+            keys = [keys_of(upper, bitmap) for upper, bitmap in found.items()]
+            found = by_fragment(self._addresses_of(np.concatenate(keys))) if keys else {}
+        rows = {fragment: bitmap for fragment, bitmap in found.items() if fragment in covered and bitmap}
+        for fragment, bitmap in rows.items():
+            most = self._table.physical_rows[fragment]
+            if bitmap is ALL:
+                rows[fragment] = pyroaring.BitMap(range(most))
+            elif bitmap.max() >= most:
+                raise CorruptFileError(
+                    f"row of an index beyond fragment {fragment}",
+                    file=segment.directory,
+                    expected=f"below {most}",
+                    found=bitmap.max(),
+                )
+        return rows
+
+    def _others(self, covered: pyroaring.BitMap, found: Bitmaps, nulls: Bitmaps) -> Bitmaps:
+        """Return the rows of covered fragments that are in neither set."""
+        others: Bitmaps = {}
+        for fragment in covered:
+            rows = pyroaring.BitMap(range(self._table.physical_rows[fragment]))
+            for some in (found, nulls):
+                if fragment in some:
+                    rows -= some[fragment]
+            if rows:
+                others[fragment] = rows
+        return others
+
+
+@dataclass(frozen=True)
+class _TableIndices:
+    """Indices of one table version that searches can use, and the fragments of the version.
+
+    Attributes:
+        by_path: Indices on each column, those with exact answers first.
+        fragments: Ids of all fragments.
+        physical_rows: Number of physical rows of each fragment.
+    """
+
+    by_path: Mapping[tree.Path, Sequence[_Index]]
+    fragments: pyroaring.BitMap
+    physical_rows: Mapping[int, int] = field(repr=False)
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> _TableIndices:
+        """Find the indices in the manifest of a snapshot."""
+        manifest = snapshot.manifest
+        paths = _paths(manifest.schema)
+        groups: dict[tuple[str, tuple[int, ...]], list[IndexSegment]] = {}
+        for segment in manifest.index_segments:
+            groups.setdefault((segment.name, segment.field_ids), []).append(segment)
+        by_path: dict[tree.Path, list[_Index]] = {}
+        for kind in SEARCHABLE:
+            for (name, field_ids), segments in groups.items():
+                mine = [segment for segment in segments if _is_searchable(segment, kind)]
+                if mine and len(field_ids) == 1 and field_ids[0] in paths:
+                    index = _Index(name, mine[0].index_type, SEARCHABLE[kind], tuple(mine))
+                    by_path.setdefault(paths[field_ids[0]], []).append(index)
+        rows = {fragment.id: fragment.physical_rows for fragment in manifest.fragments}
+        return cls(by_path, pyroaring.BitMap(rows), rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Estimated bytes in memory."""
+        return 200 * len(self.physical_rows) + 1000 * sum(map(len, self.by_path.values()))
+
+
+def _is_searchable(segment: IndexSegment, kind: str) -> bool:
+    return segment.kind == kind and segment.description.index_version <= SEARCHABLE[kind].newest_version
+
+
+def _paths(schema: Schema) -> dict[int, tree.Path]:
+    """Return the path of each column that has an index of its own values: no element of a list."""
+    paths: dict[int, tree.Path] = {}
+    waiting: list[tuple[tree.Path, Sequence[Field]]] = [((), schema.fields)]
+    while waiting:
+        above, fields = waiting.pop()
+        for each in fields:
+            paths[each.id] = (*above, each.name)
+            if each.logical_type == "struct":
+                waiting.append((paths[each.id], each.children))
+    return paths

@@ -1,0 +1,55 @@
+"""Masks of the rows that indices find for the filter of a scan, with the caches of the session."""
+
+from __future__ import annotations
+
+from lance_core.index.row_mask import bitmap_of
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.indices import FilterMasks, ask_indices
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.read.row_columns import RowColumns
+from lance_core.scan.session import session_of
+from lance_core.scan.take.address_finder import AddressFinder
+from lance_core.scan.take.open_fragments import OpenFragments
+from lance_core.table.snapshot import Snapshot
+
+
+def index_masks(
+    snapshot: Snapshot, options: ScanOptions, files: DataFiles, *, counts: bool = False
+) -> FilterMasks | None:
+    """Return the rows that indices find for the filter of a scan; None if they are not used.
+
+    Arguments and errors are those of `lance_core.scan.plan.indices.ask_indices`.
+    """
+    condition = options.filter
+    # Indices do not have rows that were deleted before they were built.
+    if condition is None or not options.use_scalar_index or options.include_deleted_rows:
+        return None
+    if not snapshot.manifest.index_segments:
+        return None
+    finder = AddressFinder(snapshot, OpenFragments(snapshot, files), RowColumns(snapshot, files))
+    return ask_indices(snapshot, condition, session_of(snapshot).indices, finder.of_row_ids, counts=counts)
+
+
+def count_found(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tuple[int, ScanPlan]:
+    """Count the rows of fragments in which indices answer the whole filter, without reading them.
+
+    Returns:
+        The number of rows, and the plan with the other fragments.
+    """
+    found = masks.candidates()
+    assert found is not None
+    fragments = snapshot.manifest.fragment_by_id
+    count, rest = 0, []
+    for scan in plan.fragment_scans:
+        fragment = fragments[scan.fragment_id]
+        is_whole = scan.end - scan.start == fragment.num_rows
+        if not is_whole or fragment.id not in found.covered or masks.open_conditions(fragment.id):
+            rest.append(scan)
+            continue
+        rows = found.rows.get(fragment.id)
+        if rows is None:
+            continue
+        deleted = snapshot.read_deletions(fragment)
+        count += len(rows) - (rows.intersection_cardinality(bitmap_of(deleted)) if len(deleted) else 0)
+    return count, plan.with_fragment_scans(rest)

@@ -1,0 +1,111 @@
+"""Indices that the reference built: the same rows with them, without them, and by the reference."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pytest
+
+import lance_core
+from support.indexed_columns import COLUMNS, KINDS, IndexedColumn, table
+
+SEED = int(os.environ.get("LANCE_TEST_SEED", "20261124"))
+VERSIONS = ("2.0", "2.1", "2.2")
+DEFAULT = {
+    ("int64", "BTREE"),
+    ("int64", "ZONEMAP"),
+    ("float64", "BTREE"),
+    ("float64", "BITMAP"),
+    ("string", "BTREE"),
+    ("string", "BLOOMFILTER"),
+    ("labels", "LABEL_LIST"),
+    ("text", "NGRAM"),
+    ("timestamp", "ZONEMAP"),
+}
+"""Cases of the default run."""
+
+Change = Callable[[Any, IndexedColumn, np.random.Generator], object]
+CHANGES: list[Change] = [
+    lambda dataset, column, chance: dataset.insert(table(column, chance, 1000, 20)),
+    lambda dataset, column, chance: dataset.delete(f"id % 7 = {chance.integers(7)}"),
+    lambda dataset, column, chance: dataset.update({"other": "other + 1"}, f"id % 5 = {chance.integers(5)}"),
+    lambda dataset, column, chance: dataset.update({"c": "NULL"}, f"id % 5 = {chance.integers(5)}"),
+    lambda dataset, column, chance: (
+        dataset.merge_insert("id")
+        .when_matched_update_all()
+        .when_not_matched_insert_all()
+        .execute(table(column, chance, 140, 30))
+    ),
+    lambda dataset, column, chance: dataset.optimize.compact_files(target_rows_per_fragment=200),
+    lambda dataset, column, chance: lance.dataset(dataset.uri).optimize.optimize_indices(),
+    lambda dataset, column, chance: lance.dataset(dataset.uri).optimize.optimize_indices(
+        num_indices_to_merge=0
+    ),
+]
+
+
+def ids(dataset: Any, query: str, **options: object) -> list[int]:
+    """Return the ids of the rows that meet a filter, in the order of the scan."""
+    return dataset.to_table(["id"], filter=query, **options)["id"].to_pylist()
+
+
+def check(path: Path, column: IndexedColumn, name: str, what: object) -> int:
+    """All filters give the same rows. Return how many of them an index answered."""
+    dataset, reference = lance_core.dataset(path), lance.dataset(str(path))
+    num_used = 0
+    for number, pattern in enumerate((*column.filters, *column.others)):
+        query = pattern.format(c=name)
+        for text in (query, f"({query}) AND other < 3")[: 1 + (number % 3 == 0)]:
+            expected = ids(dataset, text, use_scalar_index=False)
+            assert ids(dataset, text) == expected, (what, text)
+            assert dataset.count_rows(text) == len(expected), (what, text)
+        if pattern not in column.others:
+            assert sorted(ids(reference, query)) == sorted(ids(dataset, query)), (what, query)
+        num_used += bool(dataset.scanner(filter=query).explain().indices)
+    return num_used
+
+
+def run(folder: Path, name: str, kind: str, version: str, stable: bool, seed: int, changes: int) -> None:
+    column, chance = COLUMNS[name], np.random.default_rng([SEED, seed])
+    path = folder / f"{name} {kind} {version} {stable} {seed}"
+    dataset = lance.write_dataset(
+        table(column, chance, 0, 150),
+        str(path),
+        max_rows_per_file=60,
+        data_storage_version=version,
+        enable_stable_row_ids=stable,
+    )
+    indexed = "s.c" if seed % 3 == 2 else "c"
+    dataset.create_scalar_index(indexed, kind)
+    what = (name, kind, version, stable, seed)
+    assert check(path, column, indexed, what) > 0, what
+    for step in range(changes):
+        library = (lance, lance_core)[chance.integers(2)]
+        change = CHANGES[chance.integers(len(CHANGES))]
+        change(library.dataset(str(path)), column, chance)
+        check(path, column, indexed, (*what, step))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [case if case in DEFAULT else pytest.param(*case, marks=pytest.mark.long) for case in KINDS],
+)
+def test_rows_are_the_same_with_and_without_an_index(name: str, kind: str, tmp_path: Path) -> None:
+    number = KINDS.index((name, kind))
+    run(tmp_path, name, kind, VERSIONS[number % 3], number % 2 == 0, number, changes=1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "kind"), KINDS)
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_kind_in_every_file_version(
+    version: str, stable: bool, name: str, kind: str, tmp_path: Path
+) -> None:
+    for seed in range(3):
+        run(tmp_path, name, kind, version, stable, seed, changes=5)
