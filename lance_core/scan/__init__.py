@@ -13,13 +13,13 @@ fields, `single_file` one data file without a table. The rooms:
 - `plan`: what to read, from metadata alone. `options` has the options of a scan, `projection` its columns,
   `ordering` those that decide the order, `aggregation` aggregates,
   `bind` its expressions, `scan_plan` its fragments and row ranges;
-  `statistics` and `pruning` leave out rows.
+  `statistics` and `pruning` leave out rows, `index_questions` and `indices` find rows in indices.
 - `read`: the columns of one fragment. `fragments` opens a fragment, `columns` has the kinds of columns,
   `row_columns` ids and addresses of rows, `live_rows` the rows that are not deleted, `row_selection` the
   values of chosen rows, `blobs` the values of blobs, `value_sizes` the sizes of values, `page_trace` a record
   of the pages that were read.
-- `run`: from plans to batches. `execute` runs a plan, `filtered_scan` a plan with a filter, `stored_scan` one
-  for rows that are written again. `windows` and
+- `run`: from plans to batches. `execute` runs a plan, `filtered_scan` a plan with a filter among the rows of
+  `index_masks`, `stored_scan` one for rows that are written again. `windows` and
   `table_reads` divide a plan at the rows of `page_cuts`; `filter_windows` and
   `row_filter` find matching rows, `matching_rows` divides them. `readahead` decodes ahead within a `budget`;
   `window_batches` decodes a window on one thread; `batch_cutter` cuts batches; `strategy` has the switches.

@@ -10,6 +10,7 @@ from lance_core.counters import CacheUse, HitCounter
 from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import DataFileReader, open_data_file
 from lance_core.forks import begin_anew_after_fork
+from lance_core.index.cache import IndexCache
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.files.opened import OpenedFile, OpenFile
 from lance_core.statistics.cache import StatisticsCache
@@ -38,6 +39,10 @@ class VerifiedFiles:
     def statistics(self) -> StatisticsCache:
         return self._files.statistics
 
+    @property
+    def indices(self) -> IndexCache:
+        return self._files.indices
+
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
         """Open a data file; see `DataFiles.open`.
 
@@ -55,6 +60,7 @@ class FileCache:
     Attributes:
         max_files: Most files that stay open.
         statistics: Statistics of the values in these files, and in files that were used earlier.
+        indices: What searches read last from the files of indices.
     """
 
     def __init__(
@@ -62,6 +68,7 @@ class FileCache:
         max_files: int | None = None,
         max_bytes: int = 64 << 20,
         statistics: StatisticsCache | None = None,
+        indices: IndexCache | None = None,
         *,
         verify_checksums: bool = False,
     ) -> None:
@@ -71,11 +78,13 @@ class FileCache:
             max_files: Most files that stay open; None for a share of the descriptors of the process.
             max_bytes: Most bytes of metadata of these files; 0 keeps no file.
             statistics: Statistics of values; a new cache of them if not given.
+            indices: Parts of index files; a new cache of them if not given.
             verify_checksums: Whether a page is compared with its checksum when it is read first. Files
                 without checksums are read unchecked.
         """
         self._verify_checksums = verify_checksums
         self.statistics = StatisticsCache() if statistics is None else statistics
+        self.indices = IndexCache() if indices is None else indices
         self.max_files = _spare_descriptors() if max_files is None else max_files
         self._max_bytes = max_bytes
         self.begin()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from lance_core.index.cache import IndexCache
 from lance_core.scan.files.opened import OpenedFile
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.table.fragment import DataFile, Fragment
@@ -20,6 +21,10 @@ class DataFiles(Protocol):
     @property
     def statistics(self) -> StatisticsCache:
         """Known statistics of the values in the files."""
+
+    @property
+    def indices(self) -> IndexCache:
+        """Parts of the files of indices that searches read last."""
 
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
         """Open a data file of a fragment, and compare it with the manifest.

@@ -5,12 +5,14 @@ Source: docs/format.md, "Row ids and lineage".
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 
+from lance_core.errors import CorruptFileError
 from lance_core.file.column_readers import ColumnReader
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, ROW_OFFSET
@@ -63,6 +65,34 @@ class RowColumns:
             return find_row_ids(fragment, wanted)
         ids = pa.concat_arrays(hidden.read(0, fragment.physical_rows))
         return find_values(ids.to_numpy(), wanted)
+
+    def addresses_of(self, row_ids: RowIds, live: Callable[[Fragment], LiveRows]) -> RowIds:
+        """Return the addresses of the live rows with stable ids. Ids that no live row has are left out.
+
+        Args:
+            row_ids: The ids, in any order, which is kept.
+            live: Returns the live rows of a fragment.
+
+        Raises:
+            CorruptFileError: two live rows have the same id.
+            LanceError: ids or deletions cannot be read.
+        """
+        wanted, inverse = np.unique(row_ids, return_inverse=True)
+        addresses = np.zeros(len(wanted), dtype=np.uint64)
+        found = np.zeros(len(wanted), dtype=bool)
+        for fragment in self._snapshot.manifest.fragments:
+            positions, rows = self.find_row_ids(fragment, wanted)
+            if not len(rows):
+                continue
+            are_live = live(fragment).are_live(rows)
+            positions, rows = positions[are_live], rows[are_live]
+            if found[positions].any() or len(np.unique(positions)) < len(positions):
+                raise CorruptFileError(
+                    f"two rows have the same row id, one of them in fragment {fragment.id}"
+                )
+            found[positions] = True
+            addresses[positions] = (np.uint64(fragment.id) << np.uint64(32)) | rows.astype(np.uint64)
+        return addresses[inverse][found[inverse]]
 
     def _hidden_column(self, fragment: Fragment, kind: Lineage) -> ColumnReader | None:
         """Return the hidden column of a data file with a sequence; None if the manifest has the sequence."""

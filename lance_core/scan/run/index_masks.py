@@ -1,4 +1,4 @@
-"""Masks of the rows that indices find for the filter of a scan, with the caches of the session."""
+"""Masks of the rows that indices find for the filter of a scan."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import FilterMasks, ask_indices
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.read.live_rows import LiveRows
 from lance_core.scan.read.row_columns import RowColumns
-from lance_core.scan.session import session_of
-from lance_core.scan.take.address_finder import AddressFinder
-from lance_core.scan.take.open_fragments import OpenFragments
+from lance_core.table.fragment import Fragment
+from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 
 
@@ -27,8 +27,14 @@ def index_masks(
         return None
     if not snapshot.manifest.index_segments:
         return None
-    finder = AddressFinder(snapshot, OpenFragments(snapshot, files), RowColumns(snapshot, files))
-    return ask_indices(snapshot, condition, session_of(snapshot).indices, finder.of_row_ids, counts=counts)
+
+    def live(fragment: Fragment) -> LiveRows:
+        return LiveRows(fragment.physical_rows, snapshot.read_deletions(fragment))
+
+    def addresses_of(row_ids: RowIds) -> RowIds:
+        return RowColumns(snapshot, files).addresses_of(row_ids, live)
+
+    return ask_indices(snapshot, condition, files.indices, addresses_of, counts=counts)
 
 
 def count_found(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tuple[int, ScanPlan]:

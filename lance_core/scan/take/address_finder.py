@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_core.scan.read.row_columns import RowColumns
 from lance_core.scan.take.keys import Keys, address_of, fragments_of, grouped, rows_of
@@ -104,22 +104,7 @@ class AddressFinder:
         """
         if not self._manifest.has_stable_row_ids:
             return self.only_live(row_ids)
-        wanted, inverse = np.unique(row_ids, return_inverse=True)
-        addresses = np.zeros(len(wanted), dtype=np.uint64)
-        found = np.zeros(len(wanted), dtype=bool)
-        for fragment in self._manifest.fragments:
-            positions, rows = self._row_columns.find_row_ids(fragment, wanted)
-            if not len(rows):
-                continue
-            live = self._fragments.get(fragment).live.are_live(rows)
-            positions, rows = positions[live], rows[live]
-            if found[positions].any() or len(np.unique(positions)) < len(positions):
-                raise CorruptFileError(
-                    f"two rows have the same row id, one of them in fragment {fragment.id}"
-                )
-            found[positions] = True
-            addresses[positions] = address_of(fragment.id, rows)
-        return addresses[inverse][found[inverse]]
+        return self._row_columns.addresses_of(row_ids, lambda fragment: self._fragments.get(fragment).live)
 
     @cached_property
     def _ends(self) -> Keys:
