@@ -1,9 +1,10 @@
 """Compiled kernels, documented in `_kernels.pyi`. Each of the C++ folders uses only the folders before it.
 
 base: memory, files, checksums, values. codecs: decoders of bytes, such as FSST and Zstandard.
-pages: decoders of whole pages, single rows and statistics. encode: the writing side. search: vectors and values.
-text: words, dictionaries and posting lists of full text indices.
-index: building of scalar indices. bindings: the functions of the Python module.
+pages: decoders of whole pages, single rows and statistics. encode: the writing side.
+search: nearest vectors, hashes and binary searches of values.
+text: words, dictionaries and posting lists of full text indices. index: building of scalar indices.
+bindings: the functions of the Python module.
 """
 
 from lance_core.kernels._kernels import (

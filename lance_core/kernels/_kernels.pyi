@@ -1025,3 +1025,8 @@ def search_strings(
     needle_data: _Bytes | None,
     needle_bits: int,
     after: bool,
+) -> Block:
+    """For each needle the number of strings below it, or with `after` not above it, as int64.
+
+    The strings ascend by their bytes. Strings and needles are those of `hash_strings`.
+    """

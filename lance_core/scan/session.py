@@ -79,9 +79,7 @@ class Session:
         file_bytes = _FILE_CACHE_BYTES if metadata_cache_size_bytes is None else metadata_cache_size_bytes
         index_bytes = _INDEX_CACHE_BYTES if index_cache_size_bytes is None else index_cache_size_bytes
         self.indices = IndexCache(index_bytes)
-        self.files = FileCache(
-            max_bytes=file_bytes, indices=self.indices, verify_checksums=verify_checksums
-        )
+        self.files = FileCache(max_bytes=file_bytes, indices=self.indices, verify_checksums=verify_checksums)
         self.takers = TakerCache(self.files)
         if cache_directory is not None:
             self.files.statistics.use_directory(cache_directory, cache_directory_bytes)

@@ -13,6 +13,7 @@ from lance_core.file.data_file import ModernFile
 from lance_core.file.footer import FileVersion, read_version
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.side_files import CHECKSUMS_KEY
+from lance_core.index.cache import IndexCache
 from lance_core.proto import file_pb2, table_pb2
 from lance_core.scan.files.opened import OpenedFile, OpenFile
 from lance_core.scan.plan.options import ScanOptions
@@ -149,6 +150,7 @@ class _OneFile:
     def __init__(self, opened: OpenFile) -> None:
         self._opened = opened
         self.statistics = StatisticsCache()
+        self.indices = IndexCache(0)
 
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
         """Return the file."""

@@ -50,4 +50,7 @@ SEARCHABLE = {
     "zonemap": SearchableKind(search_zone_map, 0, first_version_of_addresses=0),
     "bloomfilter": SearchableKind(search_bloom_filter, 0, first_version_of_addresses=0),
 }
-"""Kinds by name, see `lance_core.table.indices.IndexSegment.kind`; those that give exact answers come first."""
+"""Kinds by name, see `lance_core.table.indices.IndexSegment.kind`.
+
+Those that give exact answers come first.
+"""
