@@ -1,4 +1,4 @@
-"""Scalar indices, one folder per kind: `search.py` answers questions, `build.py` writes the files of a segment.
+"""Scalar indices, one folder per kind: `search.py` answers questions, `build.py` writes a segment.
 
 types.py, parameters.py   columns and options that the kinds accept
 questions.py, answers.py  conditions on one column, and the row keys that meet them

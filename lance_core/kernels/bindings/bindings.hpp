@@ -101,14 +101,8 @@ void bind_byte_functions(nb::module_& m);  // byte_functions.cpp
 void bind_picks(nb::module_& m);           // single_values.cpp
 void bind_miniblock(nb::module_& m);       // miniblock.cpp
 void bind_vector_index(nb::module_& m);    // vector_index.cpp
+void bind_scalar_index(nb::module_& m);    // scalar_index.cpp
 void bind_text(nb::module_& m);            // text.cpp
 void bind_index(nb::module_& m);           // index.cpp
-void bind_encoders(nb::module_& m);      // encode.cpp
-void bind_picks(nb::module_& m);         // single_values.cpp
-void bind_miniblock(nb::module_& m);     // miniblock.cpp
-void bind_vector_index(nb::module_& m);  // vector_index.cpp
-void bind_scalar_index(nb::module_& m);  // scalar_index.cpp
-void bind_text(nb::module_& m);          // text.cpp
-void bind_index(nb::module_& m);         // index.cpp
 
 }  // namespace lance
