@@ -42,7 +42,7 @@ from flight_client.errors import (
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.lookup import Lookup
 from flight_client.received_memory import share_received_memory
-from flight_client.scanner import RemoteScanner, Selection, Snapshot
+from flight_client.scanner import ColumnOrdering, RemoteScanner, Selection, Snapshot
 from flight_client.staged_writes import MergeResult, WriteResult
 from flight_client.upload import UploadMode
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BlobFile",
     "Client",
+    "ColumnOrdering",
     "CommitConflictError",
     "CommitUnknownError",
     "CorruptFileError",

@@ -17,7 +17,7 @@ from flight_client.blob_reads import BlobReads
 from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
-from flight_client.scanner import RemoteScanner, Selection, Snapshot
+from flight_client.scanner import ColumnOrdering, RemoteScanner, Selection, Snapshot
 from flight_client.versions import Versions
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         with_row_address: bool = False,
         verify_checksums: bool = False,
         blob_handling: str | None = None,
+        order_by: Sequence[str | ColumnOrdering] | None = None,
         **ignored: Any,
     ) -> RemoteScanner:
         """Return a scan, which is planned and read when its rows are requested.
@@ -126,13 +127,15 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             filter: SQL or a `pyarrow.compute` expression; only rows that meet it.
             batch_size: largest number of rows in a batch. Batches have at most 2 MiB in any case.
             batch_rows: same as `batch_size`, under its name in commands.
-            limit, offset: range of the rows that meet the filter, in dataset order.
+            limit, offset: range of the rows that meet the filter, in dataset order or in that of `order_by`.
             fragments: ids of fragments; only their rows.
             with_row_id, with_row_address: whether to add the columns `_rowid`, `_rowaddr`.
             verify_checksums: whether the server checks the pages that it reads; for rows that are written
                 elsewhere.
             blob_handling: "blobs_descriptions" (the default) or "all_descriptions" for the descriptors of
                 blobs, "all_binary" for their bytes. A row that is larger than a batch is one batch.
+            order_by: columns to sort the rows by, the most significant first; a name means ascending, with
+                nulls last. The server sorts, and with a small limit keeps the first rows only.
             **ignored: other arguments of `pyarrow.dataset.Dataset.scanner`, about the way Arrow reads files.
 
         Raises:
@@ -157,6 +160,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             with_row_address=with_row_address,
             verify_checksums=verify_checksums,
             blob_handling=blob_handling,
+            order_by=_orderings(order_by),
         )
         return self._snapshot.scanner(selection)
 
@@ -371,6 +375,21 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             return self._snapshot.num_rows
         return self.scanner([], filter, **ignored).count_rows()
 
+    def aggregate(
+        self,
+        aggregates: Mapping[str, str],
+        group_by: Sequence[str] | Mapping[str, str] | None = None,
+        filter: Condition = None,
+    ) -> pa.Table:
+        """Return one row per group of the rows, which the server aggregates; see `RemoteScanner.aggregate`.
+
+        Args:
+            aggregates: SQL by name, such as `{"total": "sum(price)"}`.
+            group_by: columns that make the groups, by name or as SQL.
+            filter: see `scanner`.
+        """
+        return self.scanner([], filter).aggregate(aggregates, group_by)
+
     def filter(self, expression: Condition) -> RemoteDataset:
         """Return the dataset with only the rows that meet a condition, SQL or an expression."""
         sql, condition = self._and(expression)
@@ -459,6 +478,23 @@ _OF_ARROW = {
 def _check_arguments(ignored: Mapping[str, Any]) -> None:
     if unknown := ignored.keys() - _OF_ARROW:
         raise TypeError(f"unexpected argument {min(unknown)!r}")
+
+
+def _orderings(order_by: Sequence[str | ColumnOrdering] | None) -> tuple[ColumnOrdering, ...]:
+    """Return the columns to sort by. Objects of `lance_core.ColumnOrdering` are taken, too."""
+    if isinstance(order_by, str):
+        raise InvalidInputError(f"order_by: expected a list of names or ColumnOrdering, found {order_by!r}")
+    try:
+        return tuple(
+            ColumnOrdering(each)
+            if isinstance(each, str)
+            else ColumnOrdering(each.column_name, each.ascending, each.nulls_first)
+            for each in order_by or ()
+        )
+    except AttributeError:
+        raise InvalidInputError(
+            f"order_by: expected names or ColumnOrdering, found {list(order_by or ())!r}"
+        ) from None
 
 
 def _sql_columns(columns: Any) -> Columns:

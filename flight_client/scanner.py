@@ -17,7 +17,7 @@ from pyarrow import flight
 from flight_client.connection import Connection, to_json
 from flight_client.connections import Connections
 from flight_client.endpoints import ParallelReader, read_endpoint
-from flight_client.errors import InvalidInputError
+from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter
 from flight_client.progress import Progress
 
@@ -33,6 +33,17 @@ class ReadOptions:
     """Number of parallel streams. More streams than cores fill memory with batches that wait."""
     max_bytes: int = 64 << 20
     """Largest size of received batches that the caller has not requested yet."""
+
+
+@dataclass(frozen=True)
+class ColumnOrdering:
+    """Column to sort rows by, with the fields of `lance_core.ColumnOrdering`."""
+
+    column_name: str
+    """Name, nested ones with dots."""
+    ascending: bool = True
+    nulls_first: bool = False
+    """Whether nulls come first, in either direction."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,8 @@ class Selection:
     """Blobs as descriptors (`blobs_descriptions`, which None means, or `all_descriptions`) or as bytes
     (`all_binary`).
     """
+    order_by: tuple[ColumnOrdering, ...] = ()
+    """Columns to sort the rows by, the most significant first. `limit` and `offset` count sorted rows."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +161,7 @@ class RemoteScanner:
         Raises:
             LanceError: see `projected_schema`; or the server does not answer or has no such dataset.
         """
-        descriptor = flight.FlightDescriptor.for_command(to_json({"scan": self._command()}))
-
-        def run(connection: Connection) -> flight.FlightInfo:
-            return connection.client.get_flight_info(descriptor, connection.options())
-
-        return self._connections.call(run)
+        return _planned(self._connections, {"scan": self._command()})
 
     @property
     def statistics(self) -> dict[str, Any]:
@@ -229,6 +237,42 @@ class RemoteScanner:
         except IndexError as error:
             raise InvalidInputError(f"indices: {error}") from None
 
+    def aggregate(
+        self, aggregates: Mapping[str, str], group_by: Sequence[str] | Mapping[str, str] | None = None
+    ) -> pa.Table:
+        """Return one row per group of the rows, which the server aggregates.
+
+        Groups come in the order of their first rows. Of the scan only the filter counts.
+
+        Args:
+            aggregates: SQL by name: `count(*)`, or `count`, `count(DISTINCT ...)`, `sum`, `min`, `max`, `avg`
+                or `mean` of an expression.
+            group_by: names of columns or SQL expressions, or SQL expressions by name. Without any, the result
+                has one row.
+
+        Raises:
+            InvalidInputError: an expression is invalid, a sum does not fit its type, or there are too many
+                groups.
+            UnsupportedFeatureError: the scan has a limit, an offset or fragments, or a filter that the server
+                cannot evaluate.
+        """
+        selection = self._selection
+        if (selection.limit, selection.offset, selection.fragments) != (None, None, None):
+            raise UnsupportedFeatureError("a scan with limit, offset or fragments cannot be aggregated")
+        if self._filter.rest is not None:
+            raise UnsupportedFeatureError("the server cannot evaluate the filter: give it as SQL")
+        given: dict[str, Any] = {
+            **self._target.fields(),
+            "filter": selection.filter,
+            "substrait_filter": self._filter.as_text(),
+            "group_by": group_by if group_by is None or isinstance(group_by, Mapping) else list(group_by),
+            "aggregates": dict(aggregates),
+        }
+        command = {name: value for name, value in given.items() if value is not None}
+        plan = _planned(self._connections, {"aggregate": command})
+        batches = ParallelReader(self._connections, plan.endpoints, parallel=1, max_bytes=0)
+        return pa.Table.from_batches(batches, plan.schema)
+
     def count_rows(self) -> int:
         """Return the number of rows. No columns are transferred."""
         selection = self._selection
@@ -236,7 +280,7 @@ class RemoteScanner:
         if plain and selection.limit is None and selection.offset is None and selection.fragments is None:
             body = {**self._target.fields(), "filter": selection.filter}
             return int(self._connections.action("count_rows", body, repeat=True)["count"])
-        scanner = self._with(columns=(), with_row_id=False, with_row_address=False)
+        scanner = self._with(columns=(), order_by=(), with_row_id=False, with_row_address=False)
         if not scanner._limit_is_ours and self._filter.rest is None and scanner.plan.total_records >= 0:
             return int(scanner.plan.total_records)
         return sum(batch.num_rows for batch in scanner.to_batches())
@@ -317,8 +361,23 @@ class RemoteScanner:
             "with_row_address": selection.with_row_address or None,
             "verify_checksums": selection.verify_checksums or None,
             "blob_handling": selection.blob_handling,
+            "order_by": [
+                {"column": each.column_name, "ascending": each.ascending, "nulls_first": each.nulls_first}
+                for each in selection.order_by
+            ]
+            or None,
         }
         return {name: value for name, value in given.items() if value is not None}
+
+
+def _planned(connections: Connections, command: Mapping[str, Any]) -> flight.FlightInfo:
+    """Return the server's plan of a command."""
+    descriptor = flight.FlightDescriptor.for_command(to_json(command))
+
+    def run(connection: Connection) -> flight.FlightInfo:
+        return connection.client.get_flight_info(descriptor, connection.options())
+
+    return connections.call(run)
 
 
 def _passing(batches: Iterator[pa.RecordBatch], part: Filter, wanted: list[int]) -> Iterator[pa.RecordBatch]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -28,12 +28,19 @@ def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.Genera
     asked = service.reads.redeem(ticket.ticket)
     call.describe(lambda: named(asked if isinstance(asked, Ticket) else asked.dataset))
     with call.step("plan"):
-        stream = service.reads.stream(asked)
+        stream = service.reads.stream(asked, partial(_check_wanted, service, call))
     parts: Generator[Part | None, None, None] = _parts(service, call, stream)
     next(parts)  # from here on the stream has its slot, and gives it back when it is closed
     if call.has_trace:
         parts = _traced(call, parts)
     return flight.GeneratorStream(stream.schema, parts, options=_write_options(stream.compression))
+
+
+def _check_wanted(service: Service, call: Call) -> None:
+    """Raise an error if nobody waits for the stream any more, or the server stops."""
+    if call.is_cancelled():
+        raise flight.FlightCancelledError("the client has left")
+    service.admission.check_stream()
 
 
 @cache

@@ -7,16 +7,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Command(_message.Message):
-    __slots__ = ("scan", "take", "write", "blobs")
+    __slots__ = ("scan", "take", "write", "blobs", "aggregate")
     SCAN_FIELD_NUMBER: _ClassVar[int]
     TAKE_FIELD_NUMBER: _ClassVar[int]
     WRITE_FIELD_NUMBER: _ClassVar[int]
     BLOBS_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATE_FIELD_NUMBER: _ClassVar[int]
     scan: Scan
     take: Take
     write: Write
     blobs: Blobs
-    def __init__(self, scan: _Optional[_Union[Scan, _Mapping]] = ..., take: _Optional[_Union[Take, _Mapping]] = ..., write: _Optional[_Union[Write, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ...) -> None: ...
+    aggregate: Aggregate
+    def __init__(self, scan: _Optional[_Union[Scan, _Mapping]] = ..., take: _Optional[_Union[Take, _Mapping]] = ..., write: _Optional[_Union[Write, _Mapping]] = ..., blobs: _Optional[_Union[Blobs, _Mapping]] = ..., aggregate: _Optional[_Union[Aggregate, _Mapping]] = ...) -> None: ...
 
 class Columns(_message.Message):
     __slots__ = ("names", "expressions")
@@ -34,6 +36,12 @@ class Expression(_message.Message):
     sql: str
     def __init__(self, name: _Optional[str] = ..., sql: _Optional[str] = ...) -> None: ...
 
+class Expressions(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedCompositeFieldContainer[Expression]
+    def __init__(self, values: _Optional[_Iterable[_Union[Expression, _Mapping]]] = ...) -> None: ...
+
 class Integers(_message.Message):
     __slots__ = ("values",)
     VALUES_FIELD_NUMBER: _ClassVar[int]
@@ -47,7 +55,7 @@ class Strings(_message.Message):
     def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Scan(_message.Message):
-    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums", "blob_handling")
+    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums", "blob_handling", "order_by")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +78,7 @@ class Scan(_message.Message):
     IDENTITY_FIELD_NUMBER: _ClassVar[int]
     VERIFY_CHECKSUMS_FIELD_NUMBER: _ClassVar[int]
     BLOB_HANDLING_FIELD_NUMBER: _ClassVar[int]
+    ORDER_BY_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: int
     tag: str
@@ -92,7 +101,48 @@ class Scan(_message.Message):
     identity: str
     verify_checksums: bool
     blob_handling: str
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ..., blob_handling: _Optional[str] = ...) -> None: ...
+    order_by: OrderBy
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ..., blob_handling: _Optional[str] = ..., order_by: _Optional[_Union[OrderBy, _Mapping]] = ...) -> None: ...
+
+class Ordering(_message.Message):
+    __slots__ = ("column", "ascending", "nulls_first")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    ASCENDING_FIELD_NUMBER: _ClassVar[int]
+    NULLS_FIRST_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    ascending: bool
+    nulls_first: bool
+    def __init__(self, column: _Optional[str] = ..., ascending: _Optional[bool] = ..., nulls_first: _Optional[bool] = ...) -> None: ...
+
+class OrderBy(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedCompositeFieldContainer[Ordering]
+    def __init__(self, values: _Optional[_Iterable[_Union[Ordering, _Mapping]]] = ...) -> None: ...
+
+class Aggregate(_message.Message):
+    __slots__ = ("dataset", "version", "tag", "asof", "branch", "filter", "substrait_filter", "group_by", "aggregates", "identity")
+    DATASET_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    ASOF_FIELD_NUMBER: _ClassVar[int]
+    BRANCH_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    SUBSTRAIT_FILTER_FIELD_NUMBER: _ClassVar[int]
+    GROUP_BY_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATES_FIELD_NUMBER: _ClassVar[int]
+    IDENTITY_FIELD_NUMBER: _ClassVar[int]
+    dataset: str
+    version: int
+    tag: str
+    asof: str
+    branch: str
+    filter: str
+    substrait_filter: bytes
+    group_by: Columns
+    aggregates: Expressions
+    identity: str
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., group_by: _Optional[_Union[Columns, _Mapping]] = ..., aggregates: _Optional[_Union[Expressions, _Mapping]] = ..., identity: _Optional[str] = ...) -> None: ...
 
 class Take(_message.Message):
     __slots__ = ("dataset", "version", "tag", "branch", "columns", "offsets", "row_ids", "row_addresses", "identity", "blob_handling")

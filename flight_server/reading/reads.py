@@ -1,6 +1,6 @@
 """Plans and streams: what clients ask to read, from one version each. Free of Flight types."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -17,6 +17,7 @@ from flight_server.reading.lookups import Lookup
 from flight_server.reading.scan_options import bind_condition, plan_of, plan_view, scan_options
 from flight_server.reading.ticket_lifetime import Tickets
 from flight_server.requests.commands import (
+    AggregateCommand,
     BlobsCommand,
     Columns,
     CountCommand,
@@ -33,18 +34,24 @@ from lance_core.api.serving import (
     ROW_ADDRESS,
     ROW_ID,
     ROW_OFFSET,
+    Aggregation,
     BlobStream,
     Explanation,
     FragmentScan,
     PrunedPlan,
     ScanOptions,
     ScanPlan,
+    Snapshot,
     TakeReads,
+    aggregate_plan,
+    bind_aggregation,
     bind_columns,
     count_plan,
     explain_plan,
     guarded,
     holds_dictionary,
+    plan_aggregation,
+    plan_scan,
     project,
     prune_plan,
     stream_plan,
@@ -129,12 +136,14 @@ class Reads:
             return self._plan_take(command, pinned, view)
         if isinstance(command, BlobsCommand):
             return self._plan_blobs(command, pinned, view)
+        if isinstance(command, AggregateCommand):
+            return self._plan_aggregate(command, pinned, view)
         snapshot = view.snapshot
         pruned = _pruned(view, plan_view(view, scan_options(command, view)))
         plan = pruned.plan
-        is_filtered = plan.options.filter is not None
         # A filter has to see the earlier rows before it is known which rows an offset skips or a limit ends.
-        is_one_stream = is_filtered and (command.limit is not None or bool(command.offset))
+        is_cut_later = plan.options.filter is not None and (command.limit is not None or bool(command.offset))
+        is_one_stream = is_cut_later or bool(command.order_by)
         whole = replace(
             self._ticket(pinned, view, command.columns),
             filter=command.filter,
@@ -148,6 +157,7 @@ class Reads:
             compression=command.compression,
             verify_checksums=command.verify_checksums,
             blob_handling=command.blob_handling,
+            order_by=command.order_by,
         )
         is_cut = not is_one_stream and not view.hides_rows  # cuts would tell how many rows are hidden
         scans: Sequence[FragmentScan] = plan.fragment_scans
@@ -171,7 +181,7 @@ class Reads:
                 snapshot.manifest.fragment_by_id,
                 are_stable=command.rows_per_endpoint is not None,
             ),
-            num_rows=-1 if is_filtered and plan.fragment_scans else plan.num_rows,
+            num_rows=_num_rows(snapshot, plan),
             ordered=is_one_stream or command.ordered,
             num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.fragment_scans),
             pruned=pruned,
@@ -196,16 +206,23 @@ class Reads:
             return _takes(view, command).schema
         if isinstance(command, BlobsCommand):
             return _blob_stream(view, command.column, command).schema
+        if isinstance(command, AggregateCommand):
+            return _aggregation(view, command.aggregates, command.group_by).schema
         return project(view.schema, scan_options(command, view)).schema
 
     def redeem(self, ticket: bytes) -> Asked:
         """Return the ticket or the command in the bytes of a ticket. This opens no dataset."""
         return self._tickets.redeem(ticket) if is_ticket(ticket) else parse_command(ticket)
 
-    def stream(self, asked: Asked) -> ScanStream:
-        """Return the batches that a ticket or command asks for."""
+    def stream(self, asked: Asked, check: Callable[[], None] = lambda: None) -> ScanStream:
+        """Return the batches that a ticket or command asks for.
+
+        An aggregation, which has its first batch late, calls `check` meanwhile, which raises to end it.
+        """
         if isinstance(asked, Ticket):
             view = self._pinned(asked)
+            if asked.aggregates is not None:
+                return self._aggregate(view, asked.aggregates, asked, check)
             if asked.keys is not None and asked.column is not None:
                 return self._blobs(view, asked.column, asked.keys, asked)
             if asked.keys is not None:
@@ -216,6 +233,8 @@ class Reads:
             return self._take(view, asked.keys, asked)
         if isinstance(asked, BlobsCommand):
             return self._blobs(view, asked.column, asked.keys, asked)
+        if isinstance(asked, AggregateCommand):
+            return self._aggregate(view, asked.aggregates, asked, check)
         return self._stream(view, plan_view(view, scan_options(asked, view)), asked.compression)
 
     def renew(self, ticket: bytes) -> tuple[bytes, int]:
@@ -278,6 +297,27 @@ class Reads:
         affinity = affinity_of_keys(pinned.name, command.keys)
         return self._planned(view, schema, [ticket], [affinity], num_rows=-1)
 
+    def _plan_aggregate(self, command: AggregateCommand, pinned: DatasetReference, view: View) -> PlannedScan:
+        """Plan an aggregation as one endpoint."""
+        aggregation = _aggregation(view, command.aggregates, command.group_by)
+        ticket = replace(
+            self._ticket(pinned, view, None),
+            filter=command.filter,
+            substrait_filter=command.substrait_filter,
+            aggregates=command.aggregates,
+            group_by=command.group_by,
+        )
+        bind_condition(command, view, repeatable=True)  # refuses a filter that is none
+        plan = plan_scan(view.snapshot, ScanOptions(columns=()))
+        whole = affinities(
+            pinned.name,
+            [plan.fragment_scans],
+            view.snapshot.manifest.fragment_by_id,
+            are_stable=True,
+        )
+        num_rows = -1 if aggregation.keys else 1
+        return self._planned(view, aggregation.schema, [ticket], whole, num_rows=num_rows)
+
     def _ticket(self, pinned: DatasetReference, view: View, columns: Columns) -> Ticket:
         """Return a ticket for columns of a view, without any rows. The caller adds the rows."""
         manifest = view.snapshot.manifest
@@ -339,8 +379,23 @@ class Reads:
         return view
 
     def _stream(self, view: View, plan: ScanPlan, compression: str) -> ScanStream:
-        is_lookup = plan.options.filter is None and plan.num_rows <= _FEW_ROWS
+        options = plan.options
+        is_lookup = options.filter is None and not options.order_by and plan.num_rows <= _FEW_ROWS
         return _sent(view, plan.schema, stream_plan(view.snapshot, plan), compression, is_lookup)
+
+    def _aggregate(
+        self,
+        view: View,
+        aggregates: Mapping[str, str],
+        asked: AggregateCommand | Ticket,
+        check: Callable[[], None],
+    ) -> ScanStream:
+        aggregation = _aggregation(view, aggregates, asked.group_by)
+        condition, guards = bind_condition(asked, view, repeatable=True)
+        options = ScanOptions(columns=(), filter=condition, guards=guards)
+        plan = plan_aggregation(view.snapshot, aggregation, options)
+        runs = aggregate_plan(view.snapshot, plan, aggregation, max_bytes=self._max_answer_bytes, check=check)
+        return _sent(view, aggregation.schema, runs)
 
     def _take(self, view: View, keys: RowKeys, asked: TakeCommand | Ticket) -> ScanStream:
         reads = _takes(view, asked)
@@ -353,6 +408,14 @@ class Reads:
         numbers = np.array(keys.values, np.uint64)
         runs = stream.batch_runs(_KEY_COLUMNS[keys.kind], numbers, asked.ranges)
         return _sent(view, stream.schema, runs)
+
+
+def _aggregation(view: View, aggregates: Mapping[str, str], group_by: Columns) -> Aggregation:
+    """Bind an aggregation to what the caller may read; errors are those of `bind_aggregation`."""
+    aggregation = bind_aggregation(view.schema, aggregates, group_by, repeatable=True)
+    for value in aggregation.inputs:
+        view.check_expression(value)
+    return aggregation
 
 
 def _blob_stream(view: View, column: str, asked: BlobsCommand | Ticket) -> BlobStream:
@@ -402,6 +465,13 @@ def _pruned(view: View, plan: ScanPlan) -> PrunedPlan:
     only_guards = replace(plan, options=replace(plan.options, filter=condition, guards=guards))
     pruned = prune_plan(view.snapshot, only_guards)
     return replace(pruned, plan=replace(pruned.plan, options=plan.options))
+
+
+def _num_rows(snapshot: Snapshot, plan: ScanPlan) -> int:
+    """Return the number of rows of a plan; -1 if only its filter tells."""
+    if plan.options.filter is None:
+        return count_plan(snapshot, plan)
+    return -1 if plan.fragment_scans else 0
 
 
 def _told(view: View, scans: tuple[FragmentScan, ...]) -> tuple[FragmentScan, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from flight_server.catalog.views import View
-from flight_server.requests.commands import CountCommand, ScanCommand
+from flight_server.requests.commands import AggregateCommand, CountCommand, ScanCommand
 from flight_server.requests.tickets import Ticket
 from lance_core.api.serving import (
     DEFAULT_BATCH_BYTES,
@@ -41,12 +41,14 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
     elif columns is None and not view.is_whole:
         columns = tuple(field.name for field in schema.fields)
     view.check(columns or ())
+    view.check(each.column_name for each in asked.order_by)
     condition, guards = bind_condition(asked, view, repeatable=True)
     return ScanOptions(
         columns=columns,
         computed=computed,
         filter=condition,
         guards=guards,
+        order_by=asked.order_by,
         with_row_id=asked.with_row_id,
         with_row_address=asked.with_row_address,
         batch_rows=asked.batch_rows,
@@ -57,7 +59,7 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
 
 
 def bind_condition(
-    asked: ScanCommand | Ticket | CountCommand, view: View, *, repeatable: bool = False
+    asked: ScanCommand | Ticket | CountCommand | AggregateCommand, view: View, *, repeatable: bool = False
 ) -> tuple[Expression | None, int]:
     """Return the filter of a command with the condition of the view, and the number of its guards.
 
@@ -76,6 +78,7 @@ def plan_view(view: View, options: ScanOptions) -> ScanPlan:
     if view.is_whole:
         return plan_scan(view.snapshot, options)
     schema = project(view.schema, options).schema  # refuses columns that do not exist for the caller
+    project(view.schema, ScanOptions(columns=tuple(each.column_name for each in options.order_by)))
     return replace(plan_scan(view.snapshot, options), schema=schema)
 
 
@@ -93,7 +96,8 @@ def plan_of(ticket: Ticket, view: View) -> ScanPlan:
             raise InvalidInputError(
                 f"the ticket asks for row {scan.end - 1} of fragment {scan.fragment_id}, which has fewer rows"
             )
-    if options.filter is None and (ticket.limit is not None or ticket.offset is not None):
-        raise InvalidInputError("the ticket has a limit or an offset and no filter")
+    is_cut_later = options.filter is not None or bool(options.order_by)
+    if not is_cut_later and (ticket.limit is not None or ticket.offset is not None):
+        raise InvalidInputError("the ticket has a limit or an offset, and neither a filter nor an order")
     options = replace(options, limit=ticket.limit, offset=ticket.offset)
     return replace(plan, options=options).with_fragment_scans(ticket.fragment_scans)

@@ -33,6 +33,7 @@ from flight_server.requests.json_fields import (
 )
 from flight_server.requests.names import MAXIMUM_VERSION, DatasetReference, parse_name, shown
 from flight_server.requests.write_command import WriteCommand, write_command
+from lance_core import ColumnOrdering
 from lance_core.api.serving import BLOB_HANDLINGS
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
@@ -43,7 +44,7 @@ DEFAULT_ENDPOINTS = 1024
 COMPRESSIONS = ("none", "lz4", "zstd")
 DEFAULT_BLOB_HANDLING = BLOB_HANDLINGS[0]
 
-_COMMANDS = ("scan", "take", "blobs", "write")
+_COMMANDS = ("scan", "take", "blobs", "aggregate", "write")
 
 COMMAND_TYPE_URL = "type.googleapis.com/lance_flight.v1.Command"
 FLIGHT_SQL_TYPE_URL = "type.googleapis.com/arrow.flight.protocol.sql."
@@ -80,6 +81,19 @@ class ScanCommand:
     """Check the pages that are read, whatever the server is set to."""
     blob_handling: str = DEFAULT_BLOB_HANDLING
     """One of `BLOB_HANDLINGS`."""
+    order_by: tuple[ColumnOrdering, ...] = ()
+
+
+@dataclass(frozen=True)
+class AggregateCommand:
+    """Groups of the rows of one version of a dataset; the fields of `Aggregate` in command.proto."""
+
+    dataset: DatasetReference
+    aggregates: Mapping[str, str]
+    """SQL by name."""
+    group_by: Columns = ()
+    filter: str | None = None
+    substrait_filter: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +141,7 @@ class BlobsCommand:
     with_row_address: bool = False
 
 
-ReadCommand = ScanCommand | TakeCommand | BlobsCommand
+ReadCommand = ScanCommand | TakeCommand | BlobsCommand | AggregateCommand
 """Command of a GetFlightInfo, a GetSchema or a DoGet."""
 
 
@@ -152,6 +166,7 @@ def parse_command(data: bytes) -> ReadCommand:
         "scan": _scan_command,
         "take": _take_command,
         "blobs": _blobs_command,
+        "aggregate": _aggregate_command,
     }
     return parsers[kind](fields)
 
@@ -228,12 +243,14 @@ def _parsed(message: M, data: bytes, what: str) -> M:
 
 def _json_form(name: str, value: AnyValue) -> AnyValue:
     """Return the value of a protobuf field in the form that it has in a JSON command."""
-    if name == "columns":
+    if name in ("columns", "group_by"):
         if "expressions" not in value:
             return value.get("names", [])
         if "names" in value:
             raise InvalidInputError("columns: names and expressions cannot be given together")
-        return unique_keys([(item.get("name", ""), item.get("sql", "")) for item in value["expressions"]])
+        return _by_name(value["expressions"])
+    if name == "aggregates":
+        return _by_name(value.get("values", []))
     if name == "ranges":
         return [[each.get("start", 0), each.get("length")] for each in value.get("values", [])]
     if isinstance(value, dict) and name != "properties":
@@ -241,19 +258,38 @@ def _json_form(name: str, value: AnyValue) -> AnyValue:
     return value
 
 
+def _by_name(expressions: list[dict[str, str]]) -> dict[str, str]:
+    """Return the SQL of expressions by their names, of which none may be repeated."""
+    return unique_keys([(item.get("name", ""), item.get("sql", "")) for item in expressions])
+
+
 def _columns(field: str, value: AnyValue) -> Columns:
     if not isinstance(value, dict):
         return list_of(string)(field, value)
-    return {name: string(f"{field}.{shown(name)}", text) for name, text in value.items()} or ()
+    return aggregates(field, value) or ()
 
 
+def aggregates(field: str, value: AnyValue) -> Mapping[str, str]:
+    """Return SQL by name."""
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{field}: expected SQL by name, found {shown(value)}")
+    return {name: string(f"{field}.{shown(name)}", text) for name, text in value.items()}
+
+
+def _ordering(field: str, value: AnyValue) -> ColumnOrdering:
+    table = {"column": string, "ascending": boolean, "nulls_first": boolean}
+    fields = check_fields(field, value, table, required=("column",))
+    return ColumnOrdering(fields.pop("column"), **fields)
+
+
+COLUMNS: Checker = _columns
 VERSION = integer(0, MAXIMUM_VERSION)
 
 _BLOB_HANDLING = one_of(BLOB_HANDLINGS)
 
 # What a scan asks for besides which rows of which version; tickets carry the same fields.
 OUTPUT_FIELDS: Mapping[str, Checker] = {
-    "columns": _columns,
+    "columns": COLUMNS,
     "filter": string,
     "substrait_filter": base64_bytes,
     "with_row_id": boolean,
@@ -263,6 +299,7 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "compression": one_of(COMPRESSIONS),
     "verify_checksums": boolean,
     "blob_handling": _BLOB_HANDLING,
+    "order_by": list_of(_ordering),
 }
 
 REFERENCE_FIELDS: Mapping[str, Checker] = {
@@ -303,7 +340,7 @@ _SCAN_FIELDS: Mapping[str, Checker] = {
 _TAKE_FIELDS: Mapping[str, Checker] = {
     **REFERENCE_FIELDS,
     "asof": unsupported,
-    "columns": _columns,
+    "columns": COLUMNS,
     "blob_handling": _BLOB_HANDLING,
     **dict.fromkeys(KEY_KINDS, KEYS),
 }
@@ -316,6 +353,14 @@ _BLOB_FIELDS: Mapping[str, Checker] = {
     "with_size": boolean,
     "with_row_address": boolean,
     **dict.fromkeys(KEY_KINDS, KEYS),
+}
+
+_AGGREGATE_FIELDS: Mapping[str, Checker] = {
+    **REFERENCE_FIELDS,
+    "filter": string,
+    "substrait_filter": base64_bytes,
+    "group_by": COLUMNS,
+    "aggregates": aggregates,
 }
 
 _EXCLUSIVE_FIELDS = (("version", "tag", "asof"), ("tag", "branch"), ("filter", "substrait_filter"))
@@ -341,6 +386,11 @@ def _blobs_command(fields: AnyValue) -> BlobsCommand:
             f"blobs.ranges: expected one per key, {len(keys.values)}, found {len(ranges)}"
         )
     return BlobsCommand(reference, keys=keys, **values)
+
+
+def _aggregate_command(fields: AnyValue) -> AggregateCommand:
+    reference, values = _checked("aggregate", fields, _AGGREGATE_FIELDS)
+    return AggregateCommand(reference, values.pop("aggregates", {}), **values)
 
 
 def _pop_keys(where: str, values: dict[str, AnyValue], hint: str = "") -> RowKeys:

@@ -20,6 +20,7 @@ from threading import Lock
 from typing import Any
 
 from flight_server.requests.commands import (
+    COLUMNS,
     DEFAULT_BLOB_HANDLING,
     KEY_KINDS,
     KEYS,
@@ -30,6 +31,7 @@ from flight_server.requests.commands import (
     Columns,
     Ranges,
     RowKeys,
+    aggregates,
 )
 from flight_server.requests.json_fields import (
     Checker,
@@ -41,6 +43,7 @@ from flight_server.requests.json_fields import (
     parse_object,
     string,
 )
+from lance_core import ColumnOrdering
 from lance_core.api.serving import FragmentScan
 from lance_core.errors import InvalidInputError
 
@@ -73,8 +76,8 @@ class Ticket:
     filter: str | None = None
     substrait_filter: bytes | None = None
     limit: int | None = None
-    """Set only with a filter, like `offset`. Without a filter, `fragment_scans` has the rows that limit and
-    offset leave."""
+    """Set only with a filter or an order, like `offset`. Otherwise `fragment_scans` has the rows that limit
+    and offset leave."""
     offset: int | None = None
     with_row_id: bool = False
     with_row_address: bool = False
@@ -88,6 +91,10 @@ class Ticket:
     ranges: Ranges | None = None
     """Range of each blob; None: whole blobs."""
     with_size: bool = False
+    order_by: tuple[ColumnOrdering, ...] = ()
+    aggregates: Mapping[str, str] | None = None
+    """SQL by name, of an aggregation of all rows of the version; None for rows."""
+    group_by: Columns = ()
     limits: str | None = None
     """Text for the limits of the right to read, from `View.limits`; None: no limits."""
 
@@ -106,6 +113,11 @@ def encode_ticket(ticket: Ticket, key: bytes) -> bytes:
     payload[_SCANS] = [[scan.fragment_id, scan.start, scan.end] for scan in payload.pop("fragment_scans")]
     if ticket.keys is not None:
         payload["keys"] = {ticket.keys.kind: ticket.keys.values}
+    if ticket.order_by:
+        payload["order_by"] = [
+            {"column": each.column_name, "ascending": each.ascending, "nulls_first": each.nulls_first}
+            for each in ticket.order_by
+        ]
     if ticket.substrait_filter is not None:
         payload["substrait_filter"] = base64.b64encode(ticket.substrait_filter).decode()
     text = json.dumps(payload, separators=(",", ":")).encode()
@@ -202,6 +214,8 @@ _PAYLOAD_FIELDS: Mapping[str, Checker] = {
     "limit": integer(),
     "offset": integer(),
     "limits": string,
+    "aggregates": aggregates,
+    "group_by": COLUMNS,
     **OUTPUT_FIELDS,
 }
 _REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", _SCANS)

@@ -64,6 +64,7 @@ from lance_core.scan.changes import RowSet, compare_versions
 from lance_core.scan.explain import Explanation, PrunedPlan
 from lance_core.scan.guarded import addresses_meeting
 from lance_core.scan.history import VersionEntry, version_entries
+from lance_core.scan.plan.aggregation import Aggregation, bind_aggregation, plan_aggregation
 from lance_core.scan.plan.bind import bind_columns, bind_filter, check_filter, either, guarded
 from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import (
@@ -80,6 +81,7 @@ from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.snapshot_reads import (
     BlobStream,
     TakeReads,
+    aggregate_plan,
     count_plan,
     explain_plan,
     prune_plan,
@@ -120,6 +122,7 @@ __all__ = [
     "ROW_ADDRESS",
     "ROW_ID",
     "ROW_OFFSET",
+    "Aggregation",
     "Alteration",
     "BatchRun",
     "BlobDirectory",
@@ -167,7 +170,9 @@ __all__ = [
     "add_null_columns",
     "add_stream",
     "addresses_meeting",
+    "aggregate_plan",
     "alter_columns",
+    "bind_aggregation",
     "bind_columns",
     "bind_filter",
     "branch_names",
@@ -212,6 +217,7 @@ __all__ = [
     "observe",
     "open_snapshot",
     "parse_type",
+    "plan_aggregation",
     "plan_compaction",
     "plan_scan",
     "project",

@@ -49,8 +49,9 @@ def ordered_runs(
     if options.limit == 0:
         return
     wanted = plan.num_rows if options.limit is None else options.limit + (options.offset or 0)
-    can_take = not options.include_deleted_rows
-    if can_take and wanted < plan.num_rows // _TAKEN_SHARE:
+    # Where rows are hidden from the caller, the batches must not depend on their number.
+    few = options.limit is not None if options.guards else wanted < plan.num_rows // _TAKEN_SHARE
+    if few and not options.include_deleted_rows:
         addresses = _best_addresses(snapshot, plan, wanted, budget, files, strategy)
         projection = project(snapshot.manifest.schema, options)
         taker = RowTaker(snapshot, projection, files, strategy.trace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project, project_taken
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.rows import plan_runs
-from lance_core.scan.run.batch_cutter import BatchRun
+from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.execute import count_matching
 from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import Keys, as_keys
@@ -24,6 +24,7 @@ from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lance_core.scan.explain import Explanation, PrunedPlan
+    from lance_core.scan.plan.aggregation import Aggregation
 
 
 def stream_plan(snapshot: Snapshot, plan: ScanPlan) -> Generator[BatchRun, None, None]:
@@ -36,6 +37,31 @@ def count_plan(snapshot: Snapshot, plan: ScanPlan) -> int:
     """Return the number of rows of a plan; see `lance_core.scan.run.execute.count_matching`."""
     session = session_of(snapshot)
     return count_matching(snapshot, plan, session.budget, session.files_for(plan.options))
+
+
+def aggregate_plan(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    aggregation: Aggregation,
+    *,
+    max_bytes: int,
+    check: Callable[[], None],
+) -> Generator[BatchRun, None, None]:
+    """Yield the rows of an aggregation in batches of at most 2 MiB; there is always one.
+
+    Arguments and errors are those of `lance_core.scan.aggregated.aggregate_rows`. Nothing is read before the
+    first batch is requested.
+    """
+    from lance_core.scan.aggregated import aggregate_rows  # late: most streams return rows
+
+    session = session_of(snapshot)
+    files = session.files_for(plan.options)
+    groups = aggregate_rows(
+        snapshot, plan, aggregation, session.budget, files, max_bytes=max_bytes, check=check
+    )
+    columns = [column.combine_chunks() for column in groups.columns]
+    rows = pa.RecordBatch.from_arrays(columns, schema=groups.schema)
+    yield from BatchCutter(rows.schema, ScanOptions()).cut_rows(rows)
 
 
 def prune_plan(snapshot: Snapshot, plan: ScanPlan) -> PrunedPlan:

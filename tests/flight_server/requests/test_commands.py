@@ -12,11 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flight_server.proto.command_pb2 import (
+    Aggregate,
     Blobs,
     Columns,
     Command,
     Expression,
+    Expressions,
     Integers,
+    OrderBy,
+    Ordering,
     Range,
     Ranges,
     Scan,
@@ -24,6 +28,7 @@ from flight_server.proto.command_pb2 import (
 )
 from flight_server.requests.commands import (
     COMMAND_TYPE_URL,
+    AggregateCommand,
     BlobsCommand,
     RowKeys,
     ScanCommand,
@@ -95,6 +100,15 @@ def test_every_field_of_the_json_form() -> None:
         (Scan(dataset="trips@3", ordered=False), {"dataset": "trips@3", "ordered": False}),
         (Scan(dataset="trips", version=0, compression="lz4"), {"version": 0, "compression": "lz4"}),
         (Scan(dataset="trips", blob_handling="all_binary"), {"blob_handling": "all_binary"}),
+        (
+            Scan(
+                dataset="trips",
+                order_by=OrderBy(
+                    values=[Ordering(column="a.b"), Ordering(column="c", ascending=False, nulls_first=True)]
+                ),
+            ),
+            {"order_by": [{"column": "a.b"}, {"column": "c", "ascending": False, "nulls_first": True}]},
+        ),
     ],
 )
 def test_protobuf_means_the_same_as_json(message: Scan, fields: dict[str, Any]) -> None:
@@ -171,6 +185,58 @@ def test_blobs_in_both_forms() -> None:
     assert parse_command(packed(Command(blobs=message))) == whole
     with pytest.raises(InvalidInputError, match="blobs: the field column is missing"):
         parse_command(b'{"blobs": {"dataset": "trips", "offsets": [1]}}')
+
+
+def test_aggregates_in_both_forms() -> None:
+    message = Aggregate(
+        dataset="trips@2",
+        filter="x > 1",
+        group_by=Columns(names=["region", "x % 2"]),
+        aggregates=Expressions(
+            values=[Expression(name="b", sql="sum(x)"), Expression(name="a", sql="count(*)")]
+        ),
+    )
+    fields = {
+        "dataset": "trips@2",
+        "filter": "x > 1",
+        "group_by": ["region", "x % 2"],
+        "aggregates": {"b": "sum(x)", "a": "count(*)"},
+    }
+    expected = AggregateCommand(
+        DatasetReference("trips", 2), {"b": "sum(x)", "a": "count(*)"}, ("region", "x % 2"), "x > 1"
+    )
+    for form in (json.dumps({"aggregate": fields}).encode(), packed(Command(aggregate=message))):
+        found = parse_command(form)
+        assert found == expected
+        assert isinstance(found, AggregateCommand)
+        assert list(found.aggregates) == ["b", "a"]
+    named = Columns(expressions=[Expression(name="half", sql="x / 2")])
+    by_name = AggregateCommand(DatasetReference("trips"), {}, {"half": "x / 2"})
+    assert parse_command(packed(Command(aggregate=Aggregate(dataset="trips", group_by=named)))) == by_name
+    assert parse_command(b'{"aggregate": {"dataset": "trips", "group_by": {"half": "x / 2"}}}') == by_name
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        b'{"aggregate": {}}',
+        b'{"aggregate": {"dataset": "trips", "aggregates": ["sum(x)"]}}',
+        b'{"aggregate": {"dataset": "trips", "aggregates": {"a": 1}}}',
+        b'{"aggregate": {"dataset": "trips", "aggregates": {"a": "sum(x)", "a": "sum(y)"}}}',
+        b'{"aggregate": {"dataset": "trips", "group_by": "x"}}',
+        b'{"aggregate": {"dataset": "trips", "limit": 1}}',
+        b'{"scan": {"dataset": "trips", "order_by": "x"}}',
+        b'{"scan": {"dataset": "trips", "order_by": ["x"]}}',
+        b'{"scan": {"dataset": "trips", "order_by": [{}]}}',
+        b'{"scan": {"dataset": "trips", "order_by": [{"column": "x", "descending": true}]}}',
+        b'{"scan": {"dataset": "trips", "order_by": [{"column": "x", "ascending": 1}]}}',
+    ],
+    ids=bytes.decode,
+)
+def test_orders_and_aggregates_that_are_none_are_refused(command: bytes) -> None:
+    """T19"""
+    with pytest.raises(InvalidInputError):
+        parse_command(command)
 
 
 def test_takes_in_both_forms() -> None:

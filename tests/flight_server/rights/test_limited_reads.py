@@ -96,7 +96,23 @@ def a_query(source: random.Random) -> dict[str, Any]:
         query["limit"] = source.randrange(30)
     if source.random() < 0.3:
         query["offset"] = source.randrange(30)
+    if source.random() < 0.4:
+        ascending = source.random() < 0.5
+        order = [{"column": name, "ascending": ascending} for name in source.sample(names, 2)]
+        query["order_by"] = order
     return {name: value for name, value in query.items() if value is not None}
+
+
+def an_aggregation(source: random.Random) -> dict[str, Any]:
+    """Return an aggregation, some of which name hidden columns or fail on some rows."""
+    calls = ["count(*)", "sum(id)", "max(amount)", "min(secret)", "count(DISTINCT note)", "avg(regoin)"]
+    calls.append(f"sum(100 / (secret - {source.randrange(100)}))")
+    chosen = source.sample(calls, 2)
+    return {
+        "aggregates": {f"a{number}": text for number, text in enumerate(chosen)},
+        "group_by": source.choice(([], ["region"], ["secret"], {"half": "id / 200", "ok": "ok"})),
+        "filter": source.choice(("id >= 0", "secret > 50", "NOT ok", "id < 0")),
+    }
 
 
 _NO_VALUE = "the expression has no value"
@@ -126,6 +142,13 @@ def scanned(service: Service, dataset: str, query: dict[str, Any]) -> tuple[pa.T
     parts = [streamed(service, service.reads.redeem(ticket)) for ticket in planned.tickets]
     assert planned.schema.equals(parts[0].schema, check_metadata=True)
     return pa.concat_tables(parts), streamed(service, command)
+
+
+def aggregated(service: Service, dataset: str, query: dict[str, Any]) -> tuple[pa.Table, pa.Table]:
+    """Return the groups of an aggregation by its ticket, and of the aggregation itself."""
+    command = parse_command(json.dumps({"aggregate": {"dataset": dataset, **query}}).encode())
+    (ticket,) = service.reads.plan(command).tickets
+    return streamed(service, service.reads.redeem(ticket)), streamed(service, command)
 
 
 def counted(service: Service, dataset: str, condition: str | None) -> int:
@@ -171,6 +194,9 @@ def test_a_limited_reader_sees_the_table_that_the_grant_leaves(tmp_path: Path, s
         assert seen == expected, (condition, columns, query)
         seen, expected = compare(partial(counted, condition=query.get("filter")))
         assert seen == expected, (condition, query)
+        groups = an_aggregation(source)
+        seen, expected = compare(partial(aggregated, query=groups))
+        assert seen == expected, (condition, columns, groups)
         take = {"offsets": [source.randrange(len(left) + 2) for _ in range(source.randrange(6))]}
         seen, expected = compare(partial(taken, take=take | {"columns": query.get("columns", list(COLUMNS))}))
         assert seen == expected, (condition, query, take)

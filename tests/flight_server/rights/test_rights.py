@@ -143,6 +143,11 @@ _FIELDS = {
 }
 
 
+def aggregate_json(dataset: str) -> bytes:
+    fields = {"dataset": dataset, "aggregates": {"rows": "count(*)"}, "group_by": ["_rowid"]}
+    return json.dumps({"aggregate": fields}).encode()
+
+
 def write_json(dataset: str, mode: str, **fields: Any) -> bytes:
     command = {"dataset": dataset, "mode": mode, **_FIELDS.get(mode, {}), **fields}
     return json.dumps({"write": command}).encode()
@@ -177,6 +182,7 @@ RPCS: dict[str, tuple[tuple[str, ...], Callable[[str], Request]]] = {
     "DoGet": (("read",), lambda name: ("DoGet", [ticket(scan_json(name))])),
     "DoGet of a version": (("read",), lambda name: ("DoGet", [ticket(scan_json(f"{name}@1"))])),
     "DoGet of a branch": (("read",), lambda name: ("DoGet", [ticket(scan_json(f"{name}@dev"))])),
+    "DoGet of groups": (("read",), lambda name: ("DoGet", [ticket(aggregate_json(name))])),
     "DoExchange": (("read",), lookup),
     **{
         f"DoPut {mode}": (rights_to(mode), lambda name, mode=mode: upload(write_json(name, mode)))
