@@ -83,6 +83,10 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "serialize_row_addrs": _NONE,
     },
     "indices": {"IndicesBuilder": _INDICES, "IvfModel": _INDICES, "PqModel": _INDICES},
+    "query": {
+        "CombinedFieldsQuery": "`MultiMatchQuery`",
+        "MinHashQuery": _SEARCH,
+    },
     "torch.data": {"concat_batches": "`pyarrow.concat_batches`"},
     "vector": {
         "compute_partitions": _INDICES,
@@ -113,7 +117,6 @@ MISSING_MODULES: Mapping[str, str] = {
     "namespace": "the Lance REST namespace of a server",
     "otel": "`/metrics` of a server",
     "pydantic": "a schema of Arrow",
-    "query": _SEARCH,
     "torch": "functions of PyTorch",
     "tracing": "`explain_plan` of a scan",
 }

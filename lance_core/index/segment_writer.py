@@ -124,7 +124,7 @@ class SegmentWriter:
             StorageError: The storage failed.
         """
         if isinstance(schema, pa.Schema):
-            schema = schema_from_arrow(schema)
+            schema = schema_from_arrow(schema, is_table=False)
         file = self._storage.create_file(f"{self.directory}/{name}", sync=self._sync)
         writer = IndexFileWriter(file, schema, version)
         self._written.append((name, writer))

@@ -962,6 +962,7 @@ def match_phrase(words: Sequence[tuple[_Bytes, _Bytes, _Bytes, int]], slop: int)
 def best_documents(
     terms: Sequence[tuple[Postings, float, int]],
     norms: _Bytes,
+    norm_key: float,
     allowed: _Bytes | None,
     required_words: int,
     limit: int | None,
@@ -970,7 +971,8 @@ def best_documents(
 
     A term has its posting list, its weight, and the number of the word that it stands for. A score is the sum
     of weight * 2.2 * f / (f + norm). `norms` (float32) and `allowed` (bytes, 0 leaves out) have an entry per
-    document. Documents need terms of all `required_words` words, if this is not 0.
+    document; norms with equal keys are equal. Documents need terms of all `required_words` words, if this is
+    not 0.
     """
 
 # Building of indices.

@@ -107,8 +107,8 @@ def test_the_package_refuses_missing_names() -> None:
         _ = lance_core.tokenize
     with pytest.raises(MissingNameError, match="lance_core lacks 'VectorIndexReader' of pylance"):
         _ = lance_core.VectorIndexReader
-    with pytest.raises(MissingNameError, match="lance_core lacks 'query' of pylance"):
-        _ = lance_core.query
+    with pytest.raises(MissingNameError, match="lance_core lacks 'mem_wal' of pylance"):
+        _ = lance_core.mem_wal
     with pytest.raises(AttributeError, match="module 'lance_core' has no attribute 'nonsense'"):
         _ = lance_core.nonsense
     with pytest.raises(AttributeError, match=r"module 'lance_core\.api' has no attribute 'nonsense'"):

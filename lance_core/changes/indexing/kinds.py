@@ -20,6 +20,7 @@ from lance_core.index.scalar.statistics import (
 )
 from lance_core.index.scalar.types import check_any, check_hashed, check_list, check_ordered, check_text
 from lance_core.index.scalar.zone_map.build import build_zone_map, zone_map_parameters
+from lance_core.index.text.build import build_text, check_texts, text_parameters
 from lance_core.proto import table_pb2
 
 _TABLE, _INDEX = "/lance.table.", "/lance.index.pb."
@@ -56,7 +57,11 @@ KINDS: Mapping[str, IndexKind] = {
         bloom_filter_parameters,
         bloom_filter_statistics,
     ),
+    "INVERTED": IndexKind(
+        _TABLE + "InvertedIndexDetails", check_texts, build_text, parameters_of=text_parameters
+    ),
 }
+_OTHER_NAMES = {"FTS": "INVERTED"}
 
 
 def name_of_kind(segment: table_pb2.IndexMetadata) -> str | None:
@@ -73,7 +78,7 @@ def kind_named(name: str) -> IndexKind:
     Raises:
         UnsupportedFeatureError: There is no such kind.
     """
-    kind = KINDS.get(name.upper())
+    kind = KINDS.get(_OTHER_NAMES.get(name.upper(), name.upper()))
     if kind is None:
         raise UnsupportedFeatureError("kind of index", expected=", ".join(KINDS), found=name)
     return kind

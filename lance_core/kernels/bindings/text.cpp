@@ -195,8 +195,8 @@ void bind_text(nb::module_& m) {
       nb::arg("words"), nb::arg("slop"));
   m.def(
       "best_documents",
-      [](const std::vector<std::tuple<nb::object, float, uint32_t>>& terms, nb::handle norms, nb::handle allowed,
-         uint32_t required_words, std::optional<size_t> limit) {
+      [](const std::vector<std::tuple<nb::object, float, uint32_t>>& terms, nb::handle norms, float norm_key,
+         nb::handle allowed, uint32_t required_words, std::optional<size_t> limit) {
         std::vector<SearchTerm> given;
         for (const auto& [postings, weight, word] : terms) {
           given.push_back({&nb::cast<const PyPostings&>(postings).list, weight, word});
@@ -204,12 +204,12 @@ void bind_text(nb::module_& m) {
         Source norm_source(norms);
         OptionalSource allowed_source(allowed);
         ScoredDocuments best = without_gil([&] {
-          return best_documents(given, norm_source.bytes(), allowed_source.bytes(), required_words,
+          return best_documents(given, norm_source.bytes(), norm_key, allowed_source.bytes(), required_words,
                                 limit.value_or(SIZE_MAX));
         });
         return std::make_tuple(std::move(best.documents), std::move(best.scores));
       },
-      nb::arg("terms"), nb::arg("norms"), nb::arg("allowed").none(), nb::arg("required_words"),
+      nb::arg("terms"), nb::arg("norms"), nb::arg("norm_key"), nb::arg("allowed").none(), nb::arg("required_words"),
       nb::arg("limit").none());
 }
 

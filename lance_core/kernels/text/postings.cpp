@@ -134,6 +134,32 @@ void PostingList::decode(size_t block, uint64_t least, PostingBlock& out) const 
   }
 }
 
+std::shared_ptr<const BlockBounds> PostingList::bounds(const float* norms, float key) const {
+  {
+    std::lock_guard lock(known_->mutex);
+    if (known_->bounds != nullptr && known_->bounds->key == key) {
+      return known_->bounds;
+    }
+  }
+  auto bounds = std::make_shared<BlockBounds>();
+  bounds->key = key;
+  PostingBlock block;
+  uint64_t least = 0;
+  for (size_t i = 0; i < num_blocks(); ++i) {
+    decode(i, least, block);
+    float greatest = 0;
+    for (size_t j = 0; j < block.size; ++j) {
+      greatest = std::max(greatest, term_share(block.frequencies[j], norms[block.documents[j]]));
+    }
+    bounds->firsts.push_back(block.documents[0]);
+    bounds->greatest.push_back(greatest);
+    least = uint64_t{block.documents[block.size - 1]} + 1;
+  }
+  std::lock_guard lock(known_->mutex);
+  known_->bounds = bounds;
+  return bounds;
+}
+
 Postings decode_postings(const PostingList& list) {
   Postings postings{Block(4 * list.length()), Block(4 * list.length())};
   PostingBlock block;

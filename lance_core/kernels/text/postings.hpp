@@ -5,6 +5,8 @@
 #pragma once
 
 #include <array>
+#include <memory>
+#include <mutex>
 
 #include "base/common.hpp"
 #include "base/pool.hpp"
@@ -19,6 +21,13 @@ struct PostingBlock {
   std::array<uint32_t, kMostInBlock> frequencies;
 };
 
+// What a search knows about the blocks of a posting list before it decodes them.
+struct BlockBounds {
+  float key = 0;                 // names the norms that the bounds are for
+  std::vector<uint32_t> firsts;  // first document of each block
+  std::vector<float> greatest;   // greatest f * 2.2 / (f + norm) in each block
+};
+
 // One posting list. Blocks are decoded one by one; each block is checked when it is decoded.
 class PostingList {
  public:
@@ -31,6 +40,9 @@ class PostingList {
   size_t block_size() const { return block_size_; }
   // Decodes a block. All its documents are at least `least`.
   void decode(size_t block, uint64_t least, PostingBlock& out) const;
+  // Returns the bounds of all blocks. The first call decodes all blocks, later calls with the same key none.
+  // `norms` has the norm of each document.
+  std::shared_ptr<const BlockBounds> bounds(const float* norms, float key) const;
 
  private:
   Bytes data_;
@@ -39,7 +51,19 @@ class PostingList {
   size_t num_documents_;
   size_t block_size_;
   bool fixed_tail_;
+
+  struct Known {
+    std::mutex mutex;
+    std::shared_ptr<const BlockBounds> bounds;
+  };
+  std::unique_ptr<Known> known_ = std::make_unique<Known>();
 };
+
+// What a term adds to the score of a document, divided by the weight of the term.
+inline float term_share(uint32_t frequency, float norm) {
+  auto f = static_cast<float>(frequency);
+  return 2.2f * f / (f + norm);
+}
 
 struct Postings {
   Block documents;    // u32, ascending

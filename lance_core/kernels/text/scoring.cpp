@@ -1,12 +1,15 @@
 #include "text/scoring.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 namespace lance {
 namespace {
 
-constexpr size_t kWindow = 4096;  // documents whose scores are summed at a time
+constexpr size_t kWindow = 4096;       // documents whose scores are summed at a time
+constexpr size_t kSmallWindow = 512;   // the same where windows are skipped
+constexpr size_t kSkippingShare = 64;  // blocks are skipped if at most one of so many postings is wanted
 
 // Keys of documents and scores that sort like them: a greater score is a smaller key.
 uint64_t key_of(float score, uint32_t document) {
@@ -24,11 +27,11 @@ float score_of(uint64_t key) {
   return score;
 }
 
-// The best documents so far. If there is a limit, twice as many are gathered before the worse ones are dropped.
+// The best documents so far: a heap if few are wanted, otherwise twice as many, of which the worse half is dropped.
 class Best {
  public:
   explicit Best(size_t limit)
-      : limit_(limit), room_(limit > SIZE_MAX / 4 ? SIZE_MAX : std::max<size_t>(2 * limit, 64)) {}
+      : limit_(limit), is_heap_(limit <= kMostInHeap), room_(limit > SIZE_MAX / 4 ? SIZE_MAX : 2 * limit) {}
 
   void add(float score, uint32_t document) {
     uint64_t key = key_of(score, document);
@@ -36,10 +39,22 @@ class Best {
       return;
     }
     keys_.push_back(key);
-    if (keys_.size() >= room_) {
+    if (is_heap_) {
+      std::push_heap(keys_.begin(), keys_.end());
+      if (keys_.size() > limit_) {
+        std::pop_heap(keys_.begin(), keys_.end());
+        keys_.pop_back();
+      }
+      if (keys_.size() == limit_) {
+        set_worst(keys_.front());
+      }
+    } else if (keys_.size() >= room_) {
       shrink();
     }
   }
+
+  // Whether no document with at most this score can be among the best, if its number is greater than all before.
+  bool excludes(float score) const { return score <= least_; }
 
   ScoredDocuments take() {
     if (keys_.size() > limit_) {
@@ -55,20 +70,29 @@ class Best {
   }
 
  private:
+  static constexpr size_t kMostInHeap = 1024;
+
+  void set_worst(uint64_t key) {
+    worst_ = key;
+    least_ = score_of(key);
+  }
   void shrink() {
     std::nth_element(keys_.begin(), keys_.begin() + static_cast<ptrdiff_t>(limit_ - 1), keys_.end());
     keys_.resize(limit_);
-    worst_ = keys_.back();
+    set_worst(keys_.back());
   }
 
   size_t limit_;
+  bool is_heap_;
   size_t room_;
   uint64_t worst_ = UINT64_MAX;
+  float least_ = -std::numeric_limits<float>::infinity();
   std::vector<uint64_t> keys_;
 };
 
 struct TermCursor {
   SearchTerm term;
+  std::shared_ptr<const BlockBounds> bounds;  // null if no block is skipped
   PostingBlock block;
   size_t next_block = 0;
   size_t at = 0;
@@ -85,74 +109,139 @@ struct TermCursor {
     }
     return true;
   }
-};
 
-float part_of_score(float weight, uint32_t frequency, float norm) {
-  auto f = static_cast<float>(frequency);
-  return weight * (2.2f * f / (f + norm));
-}
+  // Returns a lower bound of the document of the next posting, without decoding; UINT64_MAX if there is none.
+  uint64_t next_document() const {
+    if (at < block.size) {
+      return block.documents[at];
+    }
+    return next_block < bounds->firsts.size() ? bounds->firsts[next_block] : UINT64_MAX;
+  }
+
+  // Returns an upper bound of what the term adds to the score of documents before `end`.
+  float greatest_before(uint64_t end) const {
+    float greatest = at < block.size && block.documents[at] < end ? bounds->greatest[next_block - 1] : 0;
+    for (size_t i = next_block; i < bounds->firsts.size() && bounds->firsts[i] < end; ++i) {
+      greatest = std::max(greatest, bounds->greatest[i]);
+    }
+    return term.weight * greatest;
+  }
+
+  // Moves to the first posting that is not before `end`, or to a block that may contain it.
+  void skip_before(uint64_t end) {
+    while (at < block.size && block.documents[at] < end) {
+      ++at;
+    }
+    if (at < block.size) {
+      return;
+    }
+    // A block is skipped if the next one begins before or at the end.
+    while (next_block + 1 < bounds->firsts.size() && bounds->firsts[next_block + 1] <= end) {
+      ++next_block;
+    }
+    if (next_block < bounds->firsts.size() && bounds->firsts[next_block] < end) {
+      load_block();
+      while (at < block.size && block.documents[at] < end) {
+        ++at;
+      }
+    }
+  }
+};
 
 LANCE_MULTIVERSION void score_block(const PostingBlock& block, float weight, const float* norms, float* scores) {
   for (size_t i = 0; i < block.size; ++i) {
-    auto f = static_cast<float>(block.frequencies[i]);
-    scores[i] = weight * (2.2f * f / (f + norms[block.documents[i]]));
+    scores[i] = weight * term_share(block.frequencies[i], norms[block.documents[i]]);
   }
+}
+
+ScoredDocuments best_of_one(const SearchTerm& term, const float* norms, const uint8_t* allowed,
+                            const BlockBounds* bounds, Best best) {
+  PostingBlock block;
+  std::array<float, kMostInBlock> scores;
+  uint64_t least = 0;
+  for (size_t number = 0; number < term.postings->num_blocks(); ++number) {
+    if (bounds != nullptr && best.excludes(term.weight * bounds->greatest[number])) {
+      continue;
+    }
+    term.postings->decode(number, least, block);
+    least = uint64_t{block.documents[block.size - 1]} + 1;
+    score_block(block, term.weight, norms, scores.data());
+    for (size_t i = 0; i < block.size; ++i) {
+      if (allowed == nullptr || allowed[block.documents[i]] != 0) {
+        best.add(scores[i], block.documents[i]);
+      }
+    }
+  }
+  return best.take();
 }
 
 }  // namespace
 
-ScoredDocuments best_documents(const std::vector<SearchTerm>& terms, Bytes norm_bytes, Bytes allowed,
+ScoredDocuments best_documents(const std::vector<SearchTerm>& terms, Bytes norm_bytes, float norm_key, Bytes allowed,
                                uint32_t required_words, size_t limit) {
   size_t num_documents = norm_bytes.size / 4;
   const auto* norms = reinterpret_cast<const float*>(norm_bytes.data);
+  const uint8_t* is_allowed = allowed.size == 0 ? nullptr : allowed.data;
   if (allowed.size != 0 && allowed.size != num_documents) {
     corrupt("%zu bytes for %zu documents", allowed.size, num_documents);
   }
+  size_t num_postings = 0;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (terms[i].postings->num_documents() != num_documents || (i > 0 && terms[i].word < terms[i - 1].word)) {
       corrupt("terms of %zu and of %zu documents", terms[i].postings->num_documents(), num_documents);
     }
+    num_postings += terms[i].postings->length();
   }
   Best best(limit);
-  if (limit == 0 || required_words > terms.size()) {
+  if (limit == 0 || terms.empty() || required_words > terms.size()) {
     return Best(1).take();
   }
+  // With bounds, blocks are skipped that cannot have one of the best documents. Weights below 0 have no bounds.
+  bool has_bounds = limit <= num_postings / kSkippingShare &&
+                    std::all_of(terms.begin(), terms.end(), [](const SearchTerm& term) { return term.weight >= 0; });
   if (terms.size() == 1) {
-    PostingBlock block;
-    std::array<float, kMostInBlock> scores;
-    uint64_t least = 0;
-    for (size_t number = 0; number < terms[0].postings->num_blocks(); ++number) {
-      terms[0].postings->decode(number, least, block);
-      least = uint64_t{block.documents[block.size - 1]} + 1;
-      score_block(block, terms[0].weight, norms, scores.data());
-      for (size_t i = 0; i < block.size; ++i) {
-        if (allowed.size == 0 || allowed.data[block.documents[i]] != 0) {
-          best.add(scores[i], block.documents[i]);
-        }
-      }
-    }
-    return best.take();
+    auto bounds = has_bounds ? terms[0].postings->bounds(norms, norm_key) : nullptr;
+    return best_of_one(terms[0], norms, is_allowed, bounds.get(), std::move(best));
   }
   std::vector<std::unique_ptr<TermCursor>> cursors;
   for (const SearchTerm& term : terms) {
     cursors.push_back(std::make_unique<TermCursor>());
     cursors.back()->term = term;
+    if (has_bounds) {
+      cursors.back()->bounds = term.postings->bounds(norms, norm_key);
+    }
   }
-  std::vector<float> scores(kWindow);
-  std::vector<uint32_t> words(kWindow);        // number of words found in a document in order, plus 1; 0 at first
-  std::vector<uint32_t> touched(kWindow + 1);  // one more, because a place is written before it is counted
+  const size_t window = has_bounds ? kSmallWindow : kWindow;
+  std::vector<float> scores(window);
+  std::vector<uint32_t> words(window);        // number of words found in a document in order, plus 1; 0 at first
+  std::vector<uint32_t> touched(window + 1);  // one more, because a place is written before it is counted
   while (true) {
     uint64_t start = UINT64_MAX;
     for (auto& cursor : cursors) {
-      if (cursor->load_block()) {
+      if (has_bounds) {
+        start = std::min(start, cursor->next_document());
+      } else if (cursor->load_block()) {
         start = std::min(start, uint64_t{cursor->block.documents[cursor->at]});
       }
     }
     if (start == UINT64_MAX) {
       break;
     }
-    start -= start % kWindow;
-    uint64_t end = start + kWindow;
+    start -= start % window;
+    uint64_t end = start + window;
+    if (has_bounds) {
+      float greatest = 0;
+      for (auto& cursor : cursors) {
+        greatest += cursor->greatest_before(end);
+      }
+      // Sums in another order may be a little greater.
+      if (best.excludes(greatest * 1.00001f)) {
+        for (auto& cursor : cursors) {
+          cursor->skip_before(end);
+        }
+        continue;
+      }
+    }
     size_t num_touched = 0;
     uint32_t word = 0;  // numbers of words begin at 0 without gaps here
     uint32_t last_word = cursors[0]->term.word;
@@ -161,6 +250,9 @@ ScoredDocuments best_documents(const std::vector<SearchTerm>& terms, Bytes norm_
       if (cursor.term.word != last_word) {
         last_word = cursor.term.word;
         ++word;
+      }
+      if (has_bounds && cursor.next_document() >= end) {
+        continue;
       }
       while (cursor.load_block() && cursor.block.documents[cursor.at] < end) {
         for (; cursor.at < cursor.block.size && cursor.block.documents[cursor.at] < end; ++cursor.at) {
@@ -171,14 +263,14 @@ ScoredDocuments best_documents(const std::vector<SearchTerm>& terms, Bytes norm_
           num_touched += found == 0;
           found += found == 0;
           words[place] = found + (found == word + 1);
-          scores[place] += part_of_score(cursor.term.weight, cursor.block.frequencies[cursor.at], norms[document]);
+          scores[place] += cursor.term.weight * term_share(cursor.block.frequencies[cursor.at], norms[document]);
         }
       }
     }
     for (size_t i = 0; i < num_touched; ++i) {
       size_t place = touched[i];
       auto document = static_cast<uint32_t>(start + place);
-      if (words[place] > required_words && (allowed.size == 0 || allowed.data[document] != 0)) {
+      if (words[place] > required_words && (is_allowed == nullptr || is_allowed[document] != 0)) {
         best.add(scores[place], document);
       }
       scores[place] = 0;

@@ -19,9 +19,10 @@ struct ScoredDocuments {
 
 // Returns the best documents, best first; documents of one score in ascending order.
 //
-// `norms` has an f32 of each document. `allowed` has a byte of each document that is 0 for documents to leave out; it
-// is empty if none is left out. If `required_words` is not 0, documents need a term of each of so many words.
-ScoredDocuments best_documents(const std::vector<SearchTerm>& terms, Bytes norms, Bytes allowed,
+// `norms` has an f32 of each document; equal keys mean equal norms. `allowed` has a byte of each document that is 0 for
+// documents to leave out; it is empty if none is left out. If `required_words` is not 0, documents need a term of each
+// of so many words.
+ScoredDocuments best_documents(const std::vector<SearchTerm>& terms, Bytes norms, float norm_key, Bytes allowed,
                                uint32_t required_words, size_t limit);
 
 }  // namespace lance

@@ -272,6 +272,7 @@ def test_best_documents(lists: Lists, seed: int) -> None:
     documents, scores = best_documents(
         [(lists.postings(term), weight, word) for term, weight, word in terms],
         lists.norms,
+        1.0,
         allowed,
         required,
         limit,
@@ -324,7 +325,7 @@ def test_damaged_posting_lists_are_refused_or_read(lists: Lists) -> None:
         fixed = chance.random() < 0.3
         try:
             list_ = Postings(data, ends, lists.lengths[term], len(lists.documents), size, fixed)
-            best_documents([(list_, 1.0, 0), (lists.postings(0), 1.0, 1)], lists.norms, None, 0, 10)
+            best_documents([(list_, 1.0, 0), (lists.postings(0), 1.0, 1)], lists.norms, 1.0, None, 0, 10)
             _, frequencies = list_.decode()
             decode_positions(lists.streams[term], lists.starts[term], frequencies, 128, True)
         except CorruptData:

@@ -1,0 +1,266 @@
+"""Writing of full text indices.
+
+Texts become terms, which are gathered in memory until they reach a limit. The gathered documents then become
+a partition of the index: a dictionary and posting lists of its own. So memory is bounded, whatever the size
+of the table is.
+
+Source: docs/format.md, "Index files".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyroaring
+
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.index.build import BuiltSegment, IndexedRows, Parameters
+from lance_core.index.progress import stage
+from lance_core.index.segment_files import SegmentFiles
+from lance_core.index.segment_writer import SegmentWriter
+from lance_core.index.text.analyzer import Analyzer
+from lance_core.index.text.arrays import float32s, int32s, int64s, uint32s
+from lance_core.index.text.dictionary import map_of
+from lance_core.index.text.parameters import TextParameters, parameters_of, parse_parameters
+from lance_core.index.text.partition import reading
+from lance_core.index.text.segment import METADATA_FILE
+from lance_core.kernels import Block, TermCollector
+from lance_core.proto import index_pb2
+
+_VERSION = 2
+_MEMORY_BYTES = 512 << 20
+_MIB = 1 << 20
+_TERMS_AT_ONCE = 1 << 13
+_POSTINGS = {
+    "format_version": str(_VERSION),
+    "posting_tail_codec": "varint_delta_v1",
+    "posting_block_size": "128",
+}
+_POSITIONS = {"positions_layout": "shared_stream_v2", "positions_codec": "packed_delta_v1"}
+_BUILD_OPTIONS = ("memory_limit", "num_workers", "format_version", "document_granularity")
+"""Options that are not stored with the index."""
+
+
+def check_texts(field: pa.Field) -> None:
+    """Raise `TypeError` if a column cannot have a full text index."""
+    kind = field.type
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        kind = kind.value_type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        raise TypeError(f"expected texts or lists of texts, found {field.type}")
+
+
+def text_parameters(files: SegmentFiles) -> Parameters:
+    """Return the parameters of a full text index; see `lance_core.index.build.IndexKind.parameters_of`."""
+    with files.source(METADATA_FILE) as source, reading(source.name):
+        options = parse_parameters(source.metadata.get("params", b"null"))
+    return {each.name: getattr(options, each.name) for each in fields(options) if each.name != "block_size"}
+
+
+def build_text(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter) -> BuiltSegment:
+    """Write the files of a full text index; see `lance_core.index.build.Builder`.
+
+    `parameters` are the fields of `TextParameters`, `memory_limit` (MiB that the gathered terms may take, 512
+    unless given), and options of the reference that have no effect here or only one value: `num_workers`,
+    `format_version` (2) and `document_granularity` ("row").
+    """
+    options = parameters_of({name: value for name, value in parameters.items() if name not in _BUILD_OPTIONS})
+    if options.block_size != 128:
+        raise UnsupportedFeatureError(
+            "block size of a new full text index", expected="128", found=options.block_size
+        )
+    most_bytes = _checked_limit(parameters)
+    partitions: list[int] = []
+    with stage(rows.observer, "tokenize_docs", rows.num_rows) as advance:
+        gathered = _Gathered(options)
+        for batch in rows.scan():
+            gathered.add(batch)
+            advance(batch.num_rows)
+            if gathered.num_bytes > most_bytes:
+                partitions.append(len(partitions))
+                gathered.write(partitions[-1], writer)
+                gathered = _Gathered(options)
+    with stage(rows.observer, "write"):
+        if gathered.num_documents or not partitions:
+            partitions.append(len(partitions))
+            gathered.write(partitions[-1], writer)
+        write_metadata(writer, options, partitions)
+    return BuiltSegment(_VERSION, text_details(options))
+
+
+def _checked_limit(parameters: Mapping[str, object]) -> int:
+    """Return the bytes that gathered terms may take. Check the options that are not stored."""
+    version = parameters.get("format_version")
+    if str(version).removeprefix("v") not in ("None", str(_VERSION)):
+        raise UnsupportedFeatureError(
+            "format_version of a new full text index", expected=_VERSION, found=version
+        )
+    granularity = parameters.get("document_granularity") or "row"
+    if getattr(granularity, "value", granularity) != "row":
+        raise UnsupportedFeatureError("document_granularity", expected="row", found=granularity)
+    limit = parameters.get("memory_limit")
+    if limit is None:
+        return _MEMORY_BYTES
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise InvalidInputError("memory_limit", expected="a number of MiB", found=limit)
+    return limit * _MIB
+
+
+class _Gathered:
+    """Terms of documents that will be one partition."""
+
+    def __init__(self, options: TextParameters) -> None:
+        self._options = options
+        self._analyzer = Analyzer(options)
+        self._collector = TermCollector(options.with_position)
+        self._row_keys: list[npt.NDArray[np.uint64]] = []
+        self._lengths: list[npt.NDArray[np.uint32]] = []
+
+    @property
+    def num_documents(self) -> int:
+        return self._collector.num_documents
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of the terms, and of what writing them takes."""
+        return 2 * self._collector.num_bytes + self._analyzer.num_bytes + 16 * self.num_documents
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows: texts, and row keys."""
+        words = self._analyzer.read(batch.column(0))
+        counts = self._collector.add(
+            words.numbers,
+            words.positions if self._options.with_position else None,
+            words.ends,
+            self._analyzer.terms.data,
+        )
+        lengths = uint32s(counts)
+        has_terms = lengths > 0
+        self._lengths.append(lengths[has_terms])
+        self._row_keys.append(batch.column(1).to_numpy()[has_terms])
+
+    def write(self, number: int, writer: SegmentWriter) -> None:
+        """Write the files of the partition with a number."""
+        row_keys = np.concatenate([np.empty(0, np.uint64), *self._row_keys])
+        lengths = np.concatenate([np.empty(0, np.uint32), *self._lengths])
+        order = None
+        if (row_keys[1:] < row_keys[:-1]).any():
+            order = np.argsort(row_keys, kind="stable").astype(np.uint32)
+            row_keys, lengths = row_keys[order], lengths[order]
+        terms, ranks, num_bytes = map_of(self._analyzer.vocabulary)
+        self._collector.sort(None if order is None else order.data, ranks.data)
+        schema = pa.schema([_required("_rowid", pa.uint64()), _required("_num_tokens", pa.uint32())])
+        writer.write(
+            f"part_{number}_docs.lance",
+            schema,
+            [pa.record_batch([pa.array(row_keys), pa.array(lengths)], schema=schema)],
+            metadata={"total_tokens": str(int(lengths.sum(dtype=np.uint64)))},
+        )
+        schema = pa.schema(
+            [
+                _required("_token_fst_bytes", pa.large_binary()),
+                _required("_token_next_id", pa.uint32()),
+                _required("_token_total_length", pa.uint64()),
+            ]
+        )
+        values = [terms, len(ranks), num_bytes]
+        columns = [pa.array([value], field.type) for value, field in zip(values, schema, strict=True)]
+        writer.write(f"part_{number}_tokens.lance", schema, [pa.record_batch(columns, schema=schema)])
+        writer.write(
+            f"part_{number}_invert.lance",
+            self._postings_schema,
+            self._postings(len(ranks)),
+            metadata=_POSTINGS | (_POSITIONS if self._options.with_position else {}),
+        )
+
+    @property
+    def _postings_schema(self) -> pa.Schema:
+        fields = [
+            _required("_posting", pa.list_(pa.large_binary())),
+            _required("_max_score", pa.float32()),
+            _required("_length", pa.uint32()),
+        ]
+        if self._options.with_position:
+            fields += [
+                _required("_compressed_position", pa.large_binary()),
+                _required("_position_block_offset", pa.list_(pa.uint32())),
+            ]
+        return pa.schema(fields)
+
+    def _postings(self, num_terms: int) -> Iterator[pa.RecordBatch]:
+        schema = self._postings_schema
+        for first in range(0, num_terms, _TERMS_AT_ONCE):
+            end = min(first + _TERMS_AT_ONCE, num_terms)
+            data, block_ends, list_ends, bounds, lengths, positions, position_ends, starts = (
+                self._collector.encode(first, end)
+            )
+            lists = _offsets(int32s(list_ends))
+            columns = [
+                pa.ListArray.from_arrays(lists, _binary(block_ends, data)),
+                pa.array(float32s(bounds)),
+                pa.array(uint32s(lengths)),
+            ]
+            if self._options.with_position:
+                columns += [
+                    _binary(position_ends, positions),
+                    pa.ListArray.from_arrays(lists, pa.array(uint32s(starts))),
+                ]
+            yield pa.record_batch(columns, schema=schema)
+
+
+def write_metadata(writer: SegmentWriter, options: TextParameters, partitions: list[int]) -> None:
+    """Write the file that describes a segment with some partitions."""
+    schema = pa.schema([_required("deleted_fragments", pa.binary())])
+    empty = pa.array([bytes(pyroaring.BitMap().serialize())], pa.binary())
+    writer.write(
+        METADATA_FILE,
+        schema,
+        [pa.record_batch([empty], schema=schema)],
+        metadata={
+            **_POSTINGS,
+            **(_POSITIONS if options.with_position else {}),
+            "params": options.to_json(),
+            "partitions": json.dumps(partitions),
+            "token_set_format": "fst",
+        },
+    )
+
+
+def text_details(options: TextParameters) -> bytes:
+    """Return the details of an index for the manifest."""
+    details = index_pb2.InvertedIndexDetails(
+        base_tokenizer=options.base_tokenizer,
+        language=json.dumps(options.language),
+        with_position=options.with_position,
+        max_token_length=options.max_token_length,
+        lower_case=options.lower_case,
+        stem=options.stem,
+        remove_stop_words=options.remove_stop_words,
+        ascii_folding=options.ascii_folding,
+        min_ngram_length=options.min_ngram_length,
+        max_ngram_length=options.max_ngram_length,
+        prefix_only=options.prefix_only,
+        block_size=options.block_size,
+        posting_format_version=_VERSION,
+    )
+    return details.SerializeToString(deterministic=True)
+
+
+def _required(name: str, kind: pa.DataType) -> pa.Field:
+    return pa.field(name, kind, nullable=False)
+
+
+def _offsets(ends: npt.NDArray[np.integer]) -> pa.Array:
+    return pa.array(np.concatenate([np.zeros(1, ends.dtype), ends]))
+
+
+def _binary(ends: Block, data: Block) -> pa.Array:
+    """Return byte strings from their ends in `data`."""
+    offsets = _offsets(int64s(ends))
+    buffers = [None, offsets.buffers()[1], pa.py_buffer(data)]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
