@@ -334,6 +334,8 @@ ELSEWHERE: Mapping[str, str] = {
     "has_stable_row_ids": "nothing: the server does not say",
     "index_statistics": "`describe_indices`",
     "initial_storage_options": _PATHS,
+    "io_stats_incremental": "`/metrics` of the server",
+    "io_stats_snapshot": "`/metrics` of the server",
     "insert": "`Client.write`",
     "lance_schema": "`schema`: the server keeps the ids of fields",
     "latest_storage_options": _PATHS,

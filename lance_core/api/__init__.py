@@ -23,6 +23,7 @@ docs/from-pylance.md lists what is missing.
     torch          a package: datasets, tensors and ranks for PyTorch
     vector         tables of vectors; debug: metadata as text
     arrow          Arrow types for bfloat16 (bfloat16, bfloat16_values) and images (images)
+    io_stats       counts of reads and writes
     late           the import of names at their first use
 """
 
@@ -56,6 +57,7 @@ from lance_core.api.fragment import (
     RowDatasetVersionMeta,
     RowIdMeta,
 )
+from lance_core.api.io_stats import IOStats, bytes_read_counter, iops_counter
 from lance_core.api.late import import_late
 from lance_core.counters import CacheUse
 from lance_core.errors import (
@@ -157,6 +159,7 @@ __all__ = [
     "FragmentMetadata",
     "FragmentSession",
     "FragmentWriteProgress",
+    "IOStats",
     "Index",
     "IndexDescription",
     "IndexFile",
@@ -196,8 +199,10 @@ __all__ = [
     "batch_udf",
     "blob_array",
     "blob_field",
+    "bytes_read_counter",
     "cache_stats",
     "dataset",
+    "iops_counter",
     "json_to_schema",
     "schema_to_json",
     "set_cache_directory",

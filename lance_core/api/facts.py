@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict
 import pyarrow as pa
 
 from lance_core.api.index_building import IndexBuilding
+from lance_core.api.io_stats import IOStats
 from lance_core.scan.session import Session, session_of
 from lance_core.table.versions import list_versions
 
@@ -109,6 +110,19 @@ class Facts(IndexBuilding):
     def session(self) -> Session:
         """Return the session of reads and changes of this dataset."""
         return session_of(self._snapshot)
+
+    def io_stats_snapshot(self) -> IOStats:
+        """Return the reads and writes since the last `io_stats_incremental` of this object, or since the
+        start of the process. Those of other datasets of the process count, too.
+        """
+        return IOStats.of_process().since(self._counted)
+
+    def io_stats_incremental(self) -> IOStats:
+        """Return what `io_stats_snapshot` returns, and count from now on."""
+        earlier, self._counted = self._counted, IOStats.of_process()
+        return self._counted.since(earlier)
+
+    _counted = IOStats(0, 0, 0, 0)
 
     def fragment_ids(self) -> Bitmap:
         """Return the ids of all fragments of this version."""

@@ -103,6 +103,15 @@ class SymbolTable:
 def pool_use() -> tuple[int, int]:
     """Return the bytes in live blocks, and the bytes kept for reuse."""
 
+def count_read(num_bytes: int) -> None:
+    """Count a read of this process that Python made."""
+
+def count_write(num_bytes: int) -> None:
+    """Count a write of this process that Python made."""
+
+def io_counts() -> tuple[int, int, int, int]:
+    """Return the reads of this process and their bytes, and its writes and their bytes."""
+
 def set_pool_retention(num_bytes: int) -> None:
     """Set the limit in bytes for large blocks that are kept for reuse."""
 

@@ -22,6 +22,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from lance_core.kernels import count_write
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
@@ -153,6 +154,7 @@ class FsspecStorage(Storage):
 
         source.seek(0)
         self._call(copy, path)
+        count_write(source.tell())
 
     def _send_complete(self, path: str, data: Bytes) -> None:
         """Store a whole file under a temporary name, and rename it.

@@ -22,7 +22,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lance_core.kernels import Block, CorruptData, PieceReader
+from lance_core.kernels import Block, CorruptData, PieceReader, count_read
 from lance_core.storage.base import ByteRanges, Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
 from lance_core.storage.local_state import directory_state
@@ -250,6 +250,7 @@ class LocalFile(ReadableFile):
                     "file was truncated while open", file=self.name, expected=self.size, found=offset + done
                 )
             done += count
+        count_read(length)
         return buffer
 
     def read_joined(self, parts: Sequence[ByteRanges]) -> list[pa.Buffer]:

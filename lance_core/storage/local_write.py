@@ -125,6 +125,7 @@ class NewLocalFile(WritableFile):
             except OSError as error:
                 self.abort()
                 raise storage_error(error, self.name) from None
+            kernels.count_write(count)
             remaining = remaining[count:]
 
     def _publish(self, descriptor: Descriptor) -> None:

@@ -13,6 +13,7 @@ import obstore
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputError, LanceError, StorageError
+from lance_core.kernels import count_read
 from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.object_errors import FAILURES, is_broken_off, is_impossible_range, store_error
 from lance_core.storage.object_options import Clients, connect
@@ -93,7 +94,9 @@ class ObjectStorage(Storage):
         return ObjectFile(path, key, self._clients, meta["size"], meta["e_tag"] or str(meta["last_modified"]))
 
     def read_file(self, path: str) -> bytes:
-        return bytes(_fetch(self._clients, self._key(contained_path(path)), path)[0])
+        data = bytes(_fetch(self._clients, self._key(contained_path(path)), path)[0])
+        count_read(len(data))
+        return data
 
     def list_directory(self, path: str) -> list[Entry]:
         prefix = self._key(path and contained_path(path))

@@ -14,6 +14,7 @@ from obstore.exceptions import NotSupportedError, PermissionDeniedError, Unauthe
 
 from lance_core.deferred import DeferredError
 from lance_core.errors import AlreadyExistsError, PutUnknownError, StorageError, UnsupportedFeatureError
+from lance_core.kernels import count_write
 from lance_core.storage.base import Bytes, WritableFile
 from lance_core.storage.object_errors import FAILURES, store_error
 from lance_core.storage.object_options import Clients
@@ -42,6 +43,7 @@ def put_if_absent(clients: Clients, key: str, data: Bytes, name: str, *, exclusi
             time.sleep(_FIRST_BACKOFF * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
         try:
             obstore.put(clients.once, key, content, mode="create", use_multipart=False)
+            count_write(len(content))
             return
         except ObjectExistsError:
             owner = _is_ours(clients, key, content, name)
@@ -79,6 +81,7 @@ def put(clients: Clients, key: str, content: bytes, name: str) -> None:
         obstore.put(clients.patient, key, content, use_multipart=False)
     except FAILURES as error:
         raise store_error(error, name) from None
+    count_write(len(content))
 
 
 def check_absent(clients: Clients, key: str, name: str) -> None:
@@ -247,6 +250,7 @@ class _Upload:
 
     def _take_parts(self) -> Iterator[bytearray]:
         while (part := self._parts.get()) is not None:
+            count_write(len(part))
             yield part
         if self._is_aborted:
             raise _AbortedError

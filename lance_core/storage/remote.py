@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import StorageError
-from lance_core.kernels import Block
+from lance_core.kernels import Block, count_read
 from lance_core.storage.base import ReadableFile
 from lance_core.storage.coalesce import MergedRange
 
@@ -54,6 +54,7 @@ class RemoteFile(ReadableFile):
         if length > _MOST_PER_REQUEST:
             return self._read_parts(offset, length)
         data = self.fetch(offset, length)
+        count_read(length)
         if offset + length == self.size and length <= _KEPT_TAIL:
             self._tail = data
         return data
@@ -84,6 +85,7 @@ class RemoteFile(ReadableFile):
         def read(start: int) -> None:
             size = min(_MOST_PER_REQUEST, length - start)
             target[start : start + size] = np.frombuffer(self.fetch(offset + start, size), np.uint8)
+            count_read(size)
 
         parts = [_pool().submit(read, start) for start in starts]
         wait(parts)

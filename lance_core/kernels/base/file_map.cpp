@@ -9,6 +9,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/io_counts.hpp"
+
 namespace lance {
 namespace {
 
@@ -135,6 +137,9 @@ bool GuardedCopies::run(const std::vector<Copy>& copies) const {
   guarded.num_maps = maps_.size();
   bool done = copy_all(copies.data(), copies.size());
   guarded.num_maps = 0;
+  size_t num_bytes = 0;
+  for (const Copy& copy : copies) num_bytes += copy.length;
+  count_reads(copies.size(), num_bytes);
   return done;
 }
 

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/io_counts.hpp"
+
 namespace lance {
 namespace {
 
@@ -142,6 +144,9 @@ Pieces PieceReader::read(const std::vector<PieceRanges>& parts) {
   }
   if (num_read_.fetch_add(num_ranges) < map_after_ || !copy(parts, pieces)) {
     call(parts, pieces);
+    size_t num_bytes = 0;
+    for (const Block& block : pieces.data) num_bytes += block.size();
+    count_reads(num_ranges, num_bytes);
   }
   return pieces;
 }
@@ -192,6 +197,7 @@ bool PieceReader::read_run(size_t offset, size_t length, uint8_t* to) {
     }
     done += static_cast<size_t>(count);
   }
+  count_reads(1, length);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include "base/checked_write.hpp"
 #include "base/crc32c.hpp"
 #include "base/flat.hpp"
+#include "base/io_counts.hpp"
 #include "base/pool.hpp"
 #include "base/variable.hpp"
 #include "bindings/bindings.hpp"
@@ -64,6 +65,12 @@ NB_MODULE(_kernels, m) {
   m.def("pool_use", [] {
     PoolUse use = pool_use();
     return std::make_pair(use.used_bytes, use.retained_bytes);
+  });
+  m.def("count_read", [](size_t num_bytes) { count_reads(1, num_bytes); }, nb::arg("num_bytes"));
+  m.def("count_write", [](size_t num_bytes) { count_write(num_bytes); }, nb::arg("num_bytes"));
+  m.def("io_counts", [] {
+    return std::make_tuple(io_counts.reads.load(), io_counts.read_bytes.load(), io_counts.writes.load(),
+                           io_counts.written_bytes.load());
   });
   m.def("set_pool_retention", &set_pool_retention, nb::arg("num_bytes"));
 

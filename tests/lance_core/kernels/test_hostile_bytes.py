@@ -514,6 +514,9 @@ def test_every_kernel_is_here() -> None:
         "repeat_variable",
         "bytes_to_bits",
         "check_json_path",
+        "count_read",
+        "count_write",
+        "io_counts",
         "pool_use",
         "set_pool_retention",
     }
