@@ -205,8 +205,9 @@ class _Scan:
         """Yield the batches of the scan."""
         try:
             yield from self._scanner.to_batches()
-        except LanceError as error:
-            self._table.error = error
+        except Exception as error:
+            if isinstance(error, LanceError):
+                self._table.error = error
             raise
 
 
