@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
 from lance_core.api.indexing import Indexing
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
     from lance_core.api.indices import IndexConfig
     from lance_core.api.operations import Index
     from lance_core.api.progress import IndexProgress
     from lance_core.changes.indexing.segment import IndexRequest
+
+    VectorArray: TypeAlias = np.ndarray[Any, Any] | pa.FixedSizeListArray | pa.FixedShapeTensorArray
 
 
 class IndexBuilding(Indexing):
@@ -73,7 +78,12 @@ class IndexBuilding(Indexing):
         name: str | None = None,
         metric: str = "L2",
         replace: bool = False,
+        num_partitions: int | None = None,
+        ivf_centroids: VectorArray | None = None,
+        pq_codebook: VectorArray | None = None,
+        num_sub_vectors: int | None = None,
         *,
+        target_partition_size: int | None = None,
         train: bool = True,
         fragment_ids: Sequence[int] | None = None,
         index_uuid: str | None = None,
@@ -82,16 +92,55 @@ class IndexBuilding(Indexing):
         sync: bool = True,
         **kwargs: Any,
     ) -> Self:
-        """Build an index like `create_scalar_index`, but replace no other index unless `replace` says so.
+        """Build an index on vectors, or on other values, and move to the version with it.
+
+        Vector indices are trained on a sample of the rows. If there are too few rows for that, the index
+        covers none of them; searches compare all rows then, and `optimize.optimize_indices` builds it later.
+
+        Args:
+            column: Name or dotted path of the column.
+            index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", or a kind of
+                `create_scalar_index`.
+            name: Name of the index; None for `<column>_idx`.
+            metric: Vector indices only: "L2", "cosine", "dot" or "hamming".
+            replace: Replace the index with this name. False refuses to.
+            num_partitions: Vector indices only: number of partitions. None means one per
+                `target_partition_size` rows.
+            ivf_centroids: Centroids of the partitions, which are not trained then.
+            pq_codebook: Codewords of "IVF_PQ": [sub-vector][codeword][dimension of the sub-vector].
+            num_sub_vectors: Sub-vectors of "IVF_PQ", a divisor of the dimension.
+            target_partition_size: Wanted rows of a partition.
+            train, index_uuid, progress_callback, transaction_id, sync: Those of `create_scalar_index`.
+            fragment_ids: Must be None; see `create_index_uncommitted`.
+            kwargs: Further options by name: `num_bits`, `sample_rate`, `max_iters`, `skip_transpose`, and for
+                graphs `m`, `ef_construction` and `max_level`. Options of the reference about threads, caches
+                and the order of work have no effect.
 
         Returns:
             This dataset, at the version with the index.
+
+        Raises:
+            UnknownColumnError: There is no such column.
+            ColumnTypeError: The kind does not index columns of this type.
+            UnsupportedFeatureError: There is no such kind, or not with this metric.
+            InvalidInputError: An option is wrong, or the name is in use.
+            CommitConflictError: Other writers were in conflict too often.
         """
         if fragment_ids is not None:
             raise InvalidInputError(
                 "fragment_ids", expected="None; `create_index_uncommitted` indexes single fragments"
             )
-        request = _request(_one(column), index_type, name, train, None, index_uuid, kwargs)
+        options = _vector_options(
+            index_type,
+            kwargs,
+            metric=metric,
+            num_partitions=num_partitions,
+            ivf_centroids=ivf_centroids,
+            pq_codebook=pq_codebook,
+            num_sub_vectors=num_sub_vectors,
+            target_partition_size=target_partition_size,
+        )
+        request = _request(_one(column), index_type, name, train, None, index_uuid, options)
         self._build(request, replace, progress_callback, transaction_id, sync)
         return self
 
@@ -100,7 +149,14 @@ class IndexBuilding(Indexing):
         column: str | list[str],
         index_type: str | IndexConfig,
         name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        num_partitions: int | None = None,
+        ivf_centroids: VectorArray | None = None,
+        pq_codebook: VectorArray | None = None,
+        num_sub_vectors: int | None = None,
         *,
+        target_partition_size: int | None = None,
         train: bool = True,
         fragment_ids: Sequence[int] | None = None,
         index_uuid: str | None = None,
@@ -114,8 +170,10 @@ class IndexBuilding(Indexing):
         their segments. `merge_existing_index_segments` joins segments before that.
 
         Args:
-            column, index_type, name, train, index_uuid, progress_callback, sync, kwargs: Those of
-                `create_scalar_index`.
+            column, index_type, name, metric, num_partitions, ivf_centroids, pq_codebook, num_sub_vectors,
+                target_partition_size, train, index_uuid, progress_callback, sync, kwargs: Those of
+                `create_index`.
+            replace: Has no effect: the commit replaces segments of the same fragments.
             fragment_ids: Ids of the fragments to index.
 
         Raises:
@@ -127,7 +185,20 @@ class IndexBuilding(Indexing):
         from lance_core.changes.indexing.segment import build_segment
         from lance_core.index.progress import unobserved
 
-        request = _request(_one(column), index_type, name, train, fragment_ids, index_uuid, kwargs)
+        options = _vector_options(
+            index_type,
+            kwargs,
+            metric=metric,
+            num_partitions=num_partitions,
+            ivf_centroids=ivf_centroids,
+            pq_codebook=pq_codebook,
+            num_sub_vectors=num_sub_vectors,
+            target_partition_size=target_partition_size,
+        )
+        if ivf_centroids is not None:
+            # Only codes in the order of the rows can be merged by the reference.
+            options.setdefault("skip_transpose", True)
+        request = _request(_one(column), index_type, name, train, fragment_ids, index_uuid, options)
         observer = progress_callback or unobserved
         return Index.from_message(build_segment(self.snapshot, request, observer=observer, sync=sync))
 
@@ -201,6 +272,33 @@ class IndexBuilding(Indexing):
             transaction_id=transaction_id,
             sync=sync,
         )
+
+
+_WITHOUT_EFFECT = frozenset(
+    {
+        "filter_nan",
+        "index_cache_size",
+        "index_file_version",
+        "shuffle_partition_batches",
+        "shuffle_partition_concurrency",
+        "storage_options",
+        "streaming_coreset_rate",
+        "streaming_refine_passes",
+        "streaming_sample_rate",
+    }
+)
+
+
+def _vector_options(
+    index_type: str | IndexConfig, others: Mapping[str, Any], **options: Any
+) -> dict[str, Any]:
+    """Return the options of a vector index; for other kinds those that have no argument of their own."""
+    if not (isinstance(index_type, str) and index_type.upper().startswith("IVF_")):
+        return dict(others)
+    kept = {name: value for name, value in others.items() if name not in _WITHOUT_EFFECT}
+    if kept.pop("accelerator", None) is not None:
+        raise UnsupportedFeatureError("accelerator of a vector index", expected="None")
+    return {**options, **kept}
 
 
 def _one(column: str | list[str]) -> str:

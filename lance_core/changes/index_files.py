@@ -15,8 +15,8 @@ def segment_files(snapshot: Snapshot, segment: table_pb2.IndexMetadata) -> Segme
         LanceError: The base path cannot be opened.
     """
     sizes = {file.path: file.size_bytes for file in segment.files}
-    uuid = UUID(bytes=segment.uuid.uuid)
+    uuid, details = UUID(bytes=segment.uuid.uuid), segment.index_details.value
     if not segment.HasField("base_id"):
-        return SegmentFiles(snapshot.storage, f"{DIRECTORY}/{uuid}", sizes)
+        return SegmentFiles(snapshot.storage, f"{DIRECTORY}/{uuid}", sizes, details)
     base = snapshot.manifest.base_paths[segment.base_id]
-    return SegmentFiles(snapshot.storage_of(base.id), f"{base.directory(DIRECTORY)}{uuid}", sizes)
+    return SegmentFiles(snapshot.storage_of(base.id), f"{base.directory(DIRECTORY)}{uuid}", sizes, details)

@@ -54,6 +54,8 @@ class BuiltSegment:
     """Version of the files (`index_version`)."""
     details: bytes = b""
     """Serialized details message of the kind."""
+    is_empty: bool = False
+    """Whether no files were written, because the rows are too few. The segment covers no fragment then."""
 
 
 Parameters = Mapping[str, object]
@@ -85,3 +87,9 @@ class IndexKind:
     """Returns the parameters with which a segment was built, from its files."""
     statistics_of: Callable[[SegmentFiles], dict[str, Any]] = _no_statistics
     """Returns facts from the files of a segment, with the keys of the reference."""
+    trained: frozenset[str] = frozenset()
+    """Parameters of `parameters_of` that were found by training, and that a new training finds again."""
+    merged_segments: int | None = 1
+    """Number of the newest segments that an optimization replaces, unless the caller says otherwise. None
+    means those that are small beside the new rows.
+    """

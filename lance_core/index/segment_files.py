@@ -99,6 +99,8 @@ class SegmentFiles:
     """Directory of the files, relative to the storage."""
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the files by name; empty if the manifest does not say."""
+    details: bytes = b""
+    """Details of the segment in the manifest."""
 
     def has(self, name: str) -> bool:
         """Return whether the segment has a file of this name."""

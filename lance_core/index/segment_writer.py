@@ -171,7 +171,7 @@ class SegmentWriter:
             table_pb2.IndexFile(path=name, size_bytes=writer.num_bytes) for name, writer in self._written
         ]
         self._written.clear()
-        if self._sync:
+        if self._sync and self.files:
             self._storage.sync_directory(self.directory)
             self._storage.sync_directory(DIRECTORY)
         return self.files

@@ -87,7 +87,7 @@ class IndexSegment:
             return _SYSTEM_INDICES[self.name]
         kind = self.type_url.rpartition(".")[2].removesuffix(_DETAILS)
         if kind == "Vector" and self.details:
-            return _vector_type(self.details)
+            return vector_type(self.details)
         return kind or "Unknown"
 
     @property
@@ -208,7 +208,8 @@ def _parse_segment(message: table_pb2.IndexMetadata, file: str) -> IndexSegment:
     )
 
 
-def _vector_type(details: bytes) -> str:
+def vector_type(details: bytes) -> str:
+    """Return the kind of a vector index, such as "IVF_PQ"; "Vector" if the details do not decode."""
     try:
         message = index_pb2.VectorIndexDetails.FromString(details)
     except DecodeError:

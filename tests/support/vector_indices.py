@@ -44,7 +44,7 @@ def uniform(num_rows: int, dimension: int, seed: int = 1) -> Array:
 def vector_table(vectors: Array, first: int = 0) -> pa.Table:
     """Return a table with the columns `id` and `vector`."""
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
-    return pa.table({"id": pa.array(range(first, first + len(vectors))), "vector": column})
+    return pa.table({"id": pa.array(range(first, first + len(vectors)), pa.int64()), "vector": column})
 
 
 def exact_distances(query: Array, vectors: Array, metric: str) -> Array:

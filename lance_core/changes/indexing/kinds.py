@@ -21,7 +21,9 @@ from lance_core.index.scalar.statistics import (
 from lance_core.index.scalar.types import check_any, check_hashed, check_list, check_ordered, check_text
 from lance_core.index.scalar.zone_map.build import build_zone_map, zone_map_parameters
 from lance_core.index.text.build import build_text, check_texts, text_parameters
+from lance_core.index.vector.build.kinds import VECTOR_KINDS
 from lance_core.proto import table_pb2
+from lance_core.table.indices import vector_type
 
 _TABLE, _INDEX = "/lance.table.", "/lance.index.pb."
 """Beginnings of the type URLs of details. The reference has its messages in two packages."""
@@ -60,13 +62,18 @@ KINDS: Mapping[str, IndexKind] = {
     "INVERTED": IndexKind(
         _TABLE + "InvertedIndexDetails", check_texts, build_text, parameters_of=text_parameters
     ),
+    **VECTOR_KINDS,
 }
 _OTHER_NAMES = {"FTS": "INVERTED"}
+_VECTOR = "vectorindexdetails"
 
 
 def name_of_kind(segment: table_pb2.IndexMetadata) -> str | None:
     """Return the name of the kind of a segment; None if segments of this kind are not built here."""
     message = segment.index_details.type_url.rpartition(".")[2].lower()
+    if message == _VECTOR:
+        name = vector_type(segment.index_details.value)
+        return name if name in KINDS and segment.index_details.value else None
     return next(
         (name for name, kind in KINDS.items() if kind.type_url.rpartition(".")[2].lower() == message), None
     )

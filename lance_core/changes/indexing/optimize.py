@@ -29,6 +29,9 @@ from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import create_index as create_index_transaction
 from lance_core.table.transaction import new_transaction
 
+_FEW_ROWS = 2
+"""A segment is small if it has at most this many times as many rows as all newer rows."""
+
 
 @dataclass(frozen=True)
 class _Task:
@@ -57,8 +60,9 @@ def optimize_indices(
 
     Args:
         snapshot: The opened version.
-        num_indices_to_merge: Number of the newest segments that are replaced; None means 1. With 0 the new
-            segment covers only fragments that no segment covers.
+        num_indices_to_merge: Number of the newest segments that are replaced; None means 1, or for vector
+            indices those that are small beside the new rows. With 0 the new segment covers only fragments
+            that no segment covers.
         index_names: Names of the indices; None means all whose kind is supported.
         retrain: Replace all segments of each index, and build them from the rows again.
         observer: Is told the progress.
@@ -76,8 +80,8 @@ def optimize_indices(
         CommitUnknownError: The storage did not tell whether the version was made; the files stay.
         LanceError: Rows cannot be read, or files cannot be written. No files are left.
     """
-    most = 1 if num_indices_to_merge is None else num_indices_to_merge
-    if most < 0:
+    most = num_indices_to_merge
+    if most is not None and most < 0:
         raise InvalidInputError("num_indices_to_merge", expected="0 or more", found=most)
 
     def attempt(current: Snapshot) -> Manifest:
@@ -88,7 +92,8 @@ def optimize_indices(
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         try:
             for task in tasks:
-                built.append(_build(current, task, observer, sync))
+                request = _request(current, task.newest, task.fragment_ids, retrain=retrain)
+                built.append(build_segment(current, request, observer=observer, sync=sync))
             removed = [segment for task in tasks for segment in task.replaced]
             return commit(current.storage, create_index_transaction(transaction, built, removed), sync=sync)
         except CommitUnknownError:
@@ -100,12 +105,15 @@ def optimize_indices(
     return with_retries(snapshot, attempt, "create_index", transaction_id=transaction_id)
 
 
-def _tasks(manifest: Manifest, most: int, names: Sequence[str] | None, retrain: bool) -> Iterator[_Task]:
+def _tasks(
+    manifest: Manifest, most: int | None, names: Sequence[str] | None, retrain: bool
+) -> Iterator[_Task]:
     existing = pyroaring.BitMap(manifest.fragment_by_id)
     for segments in _indices(manifest, names):
         covered = pyroaring.BitMap().union(*map(coverage, segments)) & existing
         uncovered = existing - covered
-        replaced = segments if retrain else segments[max(0, len(segments) - most) :]
+        count = _num_replaced(manifest, segments, uncovered) if most is None else most
+        replaced = segments if retrain else segments[max(0, len(segments) - count) :]
         if not retrain and not uncovered and len(replaced) < 2:
             continue
         # A segment that covers nothing is replaced by the first segment that does.
@@ -133,23 +141,46 @@ def _indices(manifest: Manifest, names: Sequence[str] | None) -> Iterator[list[t
             )
 
 
-def _build(snapshot: Snapshot, task: _Task, observer: Observer, sync: bool) -> table_pb2.IndexMetadata:
-    newest = task.newest
-    return build_segment(
-        snapshot, _request(snapshot, newest, task.fragment_ids), observer=observer, sync=sync
-    )
+def _num_replaced(
+    manifest: Manifest, segments: Sequence[table_pb2.IndexMetadata], uncovered: pyroaring.BitMap
+) -> int:
+    """Return how many of the newest segments are replaced if the caller does not say.
+
+    If the kind does not say either, these are the segments with few rows beside all newer rows. So every row
+    is indexed again only a few times, however often an index is optimized, and few segments are left.
+    """
+    kind = name_of_kind(segments[0])
+    assert kind is not None
+    most = KINDS[kind].merged_segments
+    if most is not None:
+        return most
+    rows = {number: fragment.num_rows for number, fragment in manifest.fragment_by_id.items()}
+    newer = sum(rows[number] for number in uncovered)
+    count = 0
+    for segment in reversed(segments):
+        covered = sum(rows[number] for number in coverage(segment) if number in rows)
+        if covered > _FEW_ROWS * newer:
+            break
+        newer += covered
+        count += 1
+    return count
 
 
-def _request(snapshot: Snapshot, like: table_pb2.IndexMetadata, fragment_ids: Iterable[int]) -> IndexRequest:
+def _request(
+    snapshot: Snapshot, like: table_pb2.IndexMetadata, fragment_ids: Iterable[int], *, retrain: bool = False
+) -> IndexRequest:
     """Return the request of a segment with the options of another segment."""
     kind = name_of_kind(like)
     assert kind is not None
+    parameters = KINDS[kind].parameters_of(segment_files(snapshot, like))
+    if retrain:
+        parameters = {name: parameters[name] for name in parameters.keys() - KINDS[kind].trained}
     return IndexRequest(
         column=path_of(snapshot.manifest.schema, like.fields[0]),
         kind=kind,
         name=like.name,
         fragment_ids=sorted(fragment_ids),
-        parameters=KINDS[kind].parameters_of(segment_files(snapshot, like)),
+        parameters=parameters,
     )
 
 

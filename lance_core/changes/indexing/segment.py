@@ -84,7 +84,7 @@ def build_segment(
         fields=[column.field.id],
         name=request.name or column.default_index_name,
         dataset_version=snapshot.manifest.version,
-        fragment_bitmap=bytes(pyroaring.BitMap(fragments).serialize()),
+        fragment_bitmap=bytes(pyroaring.BitMap([] if built.is_empty else fragments).serialize()),
         index_version=built.version,
         created_at=time.time_ns() // 1_000_000,
         files=files,

@@ -1,0 +1,32 @@
+"""Kinds of vector indices that can be built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import pyarrow as pa
+
+from lance_core.index.build import IndexKind
+from lance_core.index.vector.build.build import build_vector_index
+from lance_core.index.vector.build.parameters import TRAINED, vector_parameters
+from lance_core.index.vector.build.vectors import VectorType
+
+TYPE_URL = "/lance.index.pb.VectorIndexDetails"
+
+
+def _check(field: pa.Field) -> None:
+    VectorType.of(field.type)
+
+
+VECTOR_KINDS: Mapping[str, IndexKind] = {
+    name: IndexKind(
+        TYPE_URL,
+        _check,
+        partial(build_vector_index, name),
+        parameters_of=vector_parameters,
+        trained=TRAINED,
+        merged_segments=None,
+    )
+    for name in ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ")
+}

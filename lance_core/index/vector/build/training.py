@@ -1,0 +1,175 @@
+"""Training of a vector index: centroids of its partitions, and the codebook or the bounds of its codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lance_core.index.build import IndexedRows
+from lance_core.index.progress import stage
+from lance_core.index.vector.build.kmeans import Sample, assign_in_parallel, train_clusters
+from lance_core.index.vector.build.options import VectorOptions
+from lance_core.index.vector.build.vectors import VectorType, usable_vectors
+from lance_core.index.vector.codes.rotation import ROUNDS
+from lance_core.index.vector.codes.scalar import Bounds
+from lance_core.pool import run_all
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float32]
+
+_MOST_SAMPLE_BYTES = 1 << 30
+_BOUNDS_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """Centroids and codes of a segment.
+
+    Attributes:
+        centroids: One row per partition, in the element type of the column.
+        codebook: Codewords of product codes: [sub-vector][codeword][dimension of the sub-vector], rounded to
+            the element type of the column.
+        bounds: Bounds of scalar codes.
+        rotation_signs: Rotation of RaBitQ codes, see `FastRotation`.
+    """
+
+    centroids: Array
+    codebook: Floats | None = None
+    bounds: Bounds | None = None
+    rotation_signs: npt.NDArray[np.uint8] | None = None
+
+
+def train(rows: IndexedRows, options: VectorOptions, kind: VectorType) -> TrainedModel | None:
+    """Return the model for some rows; None if they are too few.
+
+    There must be a vector, and for product codes as many vectors as a sub-vector has codewords.
+    """
+    num_partitions = options.partitions_of(rows.num_rows)
+    sample = _sample(rows, _sample_rows(options, num_partitions, kind), options, kind)
+    if not len(sample) or (
+        options.codes == "PQ" and options.codebook is None and len(sample) < 1 << options.num_bits
+    ):
+        return None
+    random = np.random.default_rng(len(sample))
+    centroids = _centroids(rows, sample, options, num_partitions, kind, random)
+    codebook = bounds = signs = None
+    if options.codes == "PQ":
+        codebook = _codebook(rows, sample, centroids, options, kind, random)
+    elif options.codes == "SQ":
+        chosen = sample[:_BOUNDS_ROWS]
+        bounds = Bounds(float(chosen.min()), float(chosen.max()))
+    elif options.codes == "RQ":
+        signs = options.rotation_signs
+        if signs is None:
+            signs = random.integers(0, 256, ROUNDS * -(-kind.dimension // 8), np.uint8)
+    return TrainedModel(centroids, codebook, bounds, signs)
+
+
+def centroid_metric(metric: str) -> str:
+    """Return how vectors are compared with centroids. Bits are compared as numbers 1 and -1."""
+    return "l2" if metric in ("l2", "cosine") else "dot"
+
+
+def comparable(vectors: Array, metric: str) -> Floats:
+    """Return vectors as they are compared with centroids, in float32: bytes as a number 1 or -1 per bit."""
+    if metric != "hamming":
+        return np.ascontiguousarray(vectors, np.float32)
+    bits = np.unpackbits(vectors, axis=1, bitorder="little")
+    return bits.astype(np.float32) * np.float32(2) - np.float32(1)
+
+
+def _sample_rows(options: VectorOptions, num_partitions: int, kind: VectorType) -> int:
+    wanted = 1
+    if options.centroids is None:
+        wanted = options.sample_rate * num_partitions
+    if options.codes == "PQ" and options.codebook is None:
+        wanted = max(wanted, options.sample_rate << options.num_bits)
+    if options.codes == "SQ":
+        wanted = max(wanted, _BOUNDS_ROWS)
+    return min(wanted, max(_BOUNDS_ROWS, _MOST_SAMPLE_BYTES // (4 * kind.dimension)))
+
+
+def _sample(rows: IndexedRows, num_rows: int, options: VectorOptions, kind: VectorType) -> Array:
+    """Return the usable vectors among `num_rows` random rows, in random order."""
+    random = np.random.default_rng(rows.num_rows)
+    if num_rows < rows.num_rows:
+        chosen = np.sort(random.choice(rows.num_rows, num_rows, replace=False))
+    else:
+        chosen = np.arange(rows.num_rows)
+    with stage(rows.observer, "sample", rows.num_rows) as advance:
+
+        def picked() -> Iterator[pa.RecordBatch]:
+            first = 0
+            for batch in rows.scan():
+                last = first + batch.num_rows
+                start, end = np.searchsorted(chosen, (first, last))
+                if start < end:
+                    yield batch.take(pa.array(chosen[start:end] - first))
+                first = last
+                advance(batch.num_rows)
+
+        parts = [batch.vectors for batch in usable_vectors(picked(), kind, options.metric)]
+    if not parts:
+        return np.empty((0, kind.dimension), kind.dtype)
+    return random.permutation(np.concatenate(parts))
+
+
+def _centroids(
+    rows: IndexedRows,
+    sample: Array,
+    options: VectorOptions,
+    num_partitions: int,
+    kind: VectorType,
+    random: np.random.Generator,
+) -> Array:
+    if options.centroids is not None:
+        return options.centroids.astype(kind.dtype)
+    count = min(num_partitions, len(sample))
+    vectors = comparable(sample[: options.sample_rate * count], options.metric)
+    with stage(rows.observer, "train_ivf", options.max_iterations, "iterations") as advance:
+        found = train_clusters(
+            Sample(vectors, 0, vectors.shape[1], centroid_metric(options.metric)),
+            count,
+            options.max_iterations,
+            random,
+            advance,
+        )
+    if options.metric == "hamming":
+        return np.packbits(found > 0, axis=1, bitorder="little")
+    return found.astype(kind.dtype)
+
+
+def _codebook(
+    rows: IndexedRows,
+    sample: Array,
+    centroids: Array,
+    options: VectorOptions,
+    kind: VectorType,
+    random: np.random.Generator,
+) -> Floats:
+    count, size = 1 << options.num_bits, kind.dimension // options.num_sub_vectors
+    shape = (options.num_sub_vectors, count, size)
+    if options.codebook is not None:
+        return options.codebook.astype(kind.dtype).astype(np.float32).reshape(shape)
+    vectors = np.ascontiguousarray(sample[: options.sample_rate * count], np.float32)
+    if options.metric != "dot":
+        wide = centroids.astype(np.float32)
+        clusters, _ = assign_in_parallel(vectors, wide, centroid_metric(options.metric))
+        vectors = vectors - wide[clusters]
+    seeds = random.spawn(options.num_sub_vectors)
+    with stage(rows.observer, "train_quantizer", options.num_sub_vectors, "sub-vectors") as advance:
+
+        def codewords(number: int) -> Floats:
+            part = Sample(vectors, number * size, size)
+            found = train_clusters(part, count, options.max_iterations, seeds[number], is_parallel=False)
+            advance(1)
+            return found
+
+        found = run_all([partial(codewords, number) for number in range(options.num_sub_vectors)])
+    return np.stack(found).astype(kind.dtype).astype(np.float32)

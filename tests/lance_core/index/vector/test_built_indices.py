@@ -1,0 +1,242 @@
+"""Vector indices that are built here: the reference reads the same out of them, and finds as much."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.index.vector.segment_search import SegmentQuery
+from support.vector_indices import (
+    KINDS,
+    clustered,
+    exact_distances,
+    nearest_rows,
+    uniform,
+    vector_segments,
+    vector_table,
+)
+
+DIMENSION, PARTITIONS = 32, 4
+BUILT = {kind: options for kind, options in KINDS.items() if kind != "IVF_HNSW_PQ"}
+Array = npt.NDArray[Any]
+
+
+def build(path: Path, vectors: Array, kind: str, **options: Any) -> lance_core.LanceDataset:
+    """Write vectors and build an index on them."""
+    dataset = lance_core.write_dataset(vector_table(vectors), str(path))
+    return dataset.create_index("vector", kind, **{"num_partitions": PARTITIONS, **BUILT[kind], **options})
+
+
+def reference_search(path: Path, query: Array, k: int, kind: str, **options: Any) -> pa.Table:
+    """Return the row keys and distances that the reference finds in all partitions."""
+    nearest = {"column": "vector", "q": query, "k": k, "nprobes": PARTITIONS, **options}
+    if "HNSW" in kind:
+        nearest["ef"] = 200
+    if "RQ" in kind:
+        nearest["approx_mode"] = "accurate"
+    columns = ["_rowid", "_distance"]
+    return lance.dataset(str(path)).to_table(columns=columns, nearest=nearest, with_row_id=True)
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+@pytest.mark.parametrize("kind", BUILT)
+def test_the_reference_finds_the_same_in_it(tmp_path: Path, kind: str, metric: str) -> None:
+    vectors = clustered(1500, DIMENSION)
+    path = tmp_path / "table"
+    build(path, vectors, kind, metric=metric)
+    assert [index.index_type for index in lance.dataset(str(path)).describe_indices()] == [kind]
+    (segment,) = vector_segments(path)
+    factor = 2 if metric == "cosine" and not segment.is_exact else 1
+    for query in vectors[:3] + np.float32(0.1):
+        found = segment.nearest(SegmentQuery(query, 30, PARTITIONS, PARTITIONS, candidates=200))
+        expected = reference_search(path, query, 30, kind)
+        tolerance = 1e-2 if "RQ" in kind else 1e-4
+        np.testing.assert_allclose(
+            found.distances * factor, expected["_distance"].to_numpy(), rtol=tolerance, atol=tolerance
+        )
+        estimates = exact_distances(query, vectors[found.keys.astype(int)], metric)
+        assert np.corrcoef(estimates, found.distances)[0, 1] > 0.5
+
+
+@pytest.mark.parametrize("make", [clustered, uniform])
+@pytest.mark.parametrize("kind", BUILT)
+def test_recall_is_that_of_an_index_of_the_reference(tmp_path: Path, kind: str, make: Any) -> None:
+    """All partitions are searched, because how many neighbours one has depends on its chance size. That the
+    partitions are as good shows the sum of the distances to their centroids.
+    """
+    vectors = make(4000, DIMENSION)
+    queries = make(4100, DIMENSION)[4000:]
+    recalls, losses = [], []
+    for path in (tmp_path / "ours", tmp_path / "theirs"):
+        if path.name == "ours":
+            build(path, vectors, kind)
+        else:
+            dataset = lance.write_dataset(vector_table(vectors), str(path))
+            dataset.create_index("vector", kind, num_partitions=PARTITIONS, **BUILT[kind])
+        (segment,) = vector_segments(path)
+        hits = 0
+        for query in queries:
+            nearest = set(nearest_rows(query, vectors, "l2", 10).tolist())
+            found = segment.nearest(SegmentQuery(query, 10, PARTITIONS, PARTITIONS, candidates=30))
+            hits += len(nearest & set(found.keys.tolist()))
+        recalls.append(hits / (10 * len(queries)))
+        statistics = lance.dataset(str(path)).stats.index_stats("vector_idx")
+        losses.append(statistics["indices"][0]["loss"])
+    assert recalls[0] >= recalls[1] - 0.03, recalls
+    assert losses[0] <= 1.1 * losses[1], losses
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ"])
+def test_rows_without_usable_vectors_are_left_out(tmp_path: Path, kind: str) -> None:
+    vectors = clustered(600, DIMENSION)
+    vectors[5] = np.nan
+    vectors[6, 3] = np.inf
+    table = vector_table(vectors)
+    column = table["vector"].combine_chunks()
+    flags = np.ones(600, bool)
+    flags[[7, 599]] = False
+    column = pa.FixedSizeListArray.from_arrays(column.values, DIMENSION, mask=pa.array(~flags))
+    path = tmp_path / "table"
+    dataset = lance_core.write_dataset(table.set_column(1, "vector", column), str(path))
+    dataset.create_index("vector", kind, num_partitions=2, **BUILT[kind])
+    (segment,) = vector_segments(path)
+    found = segment.nearest(SegmentQuery(vectors[0], 600, 2, 2))
+    assert set(range(600)) - set(found.keys.tolist()) == {5, 6, 7, 599}
+    assert len(reference_search(path, vectors[0], 600, kind)) >= 596
+
+
+@pytest.mark.parametrize("element", ["float16", "float64", "uint8"])
+def test_types_of_elements(tmp_path: Path, element: str) -> None:
+    if element == "uint8":
+        vectors = np.random.default_rng(1).integers(0, 256, (700, 16)).astype(np.uint8)
+        metric, kinds = "hamming", ["IVF_FLAT", "IVF_HNSW_FLAT"]
+    else:
+        vectors, metric = clustered(700, 16).astype(element), "l2"
+        kinds = ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_SQ"]
+    for kind in kinds:
+        path = tmp_path / kind
+        build(path, vectors, kind, metric=metric, **({"num_sub_vectors": 4} if "PQ" in kind else {}))
+        (segment,) = vector_segments(path)
+        query = vectors[11] if metric == "hamming" else vectors[11].astype(np.float32)
+        found = segment.nearest(SegmentQuery(query, 10, PARTITIONS, PARTITIONS, candidates=100))
+        expected = reference_search(path, vectors[11], 10, kind, metric=metric)
+        tolerance = 1e-2 if "RQ" in kind else 1e-3
+        np.testing.assert_allclose(
+            found.distances, expected["_distance"].to_numpy(), rtol=tolerance, atol=tolerance
+        )
+        if segment.is_exact:
+            exact = np.sort(exact_distances(query, vectors, metric))[:10]
+            np.testing.assert_allclose(found.distances, exact, rtol=1e-3, atol=1e-3)
+
+
+def test_given_centroids_and_codebook_are_stored(tmp_path: Path) -> None:
+    vectors = clustered(800, DIMENSION)
+    centroids, codebook = vectors[:3].copy(), clustered(256, DIMENSION, seed=9).reshape(8, 256, 4)
+    path = tmp_path / "table"
+    build(path, vectors, "IVF_PQ", num_partitions=None, ivf_centroids=centroids, pq_codebook=codebook)
+    statistics = lance.dataset(str(path)).stats.index_stats("vector_idx")
+    np.testing.assert_array_equal(np.array(statistics["indices"][0]["centroids"], np.float32), centroids)
+    (segment,) = vector_segments(path)
+    np.testing.assert_array_equal(segment._model.codes.codebook, codebook)
+
+
+@pytest.mark.parametrize(("num_rows", "kind"), [(200, "IVF_PQ"), (0, "IVF_FLAT")])
+def test_too_few_rows_make_an_index_without_data(tmp_path: Path, num_rows: int, kind: str) -> None:
+    """The reference searches all rows then, and builds the index when there are enough rows."""
+    path = tmp_path / "table"
+    vectors = clustered(600, DIMENSION)
+    dataset = build(path, vectors[:num_rows], kind)
+    (index,) = dataset.describe_indices()
+    assert not index.num_rows_indexed
+    assert len(reference_search(path, vectors[0], 5, kind)) == min(num_rows, 5)
+    dataset.insert(vector_table(vectors, num_rows))
+    dataset.optimize.optimize_indices()
+    (index,) = dataset.describe_indices()
+    assert index.num_rows_indexed == 600 + num_rows
+    assert len(reference_search(path, vectors[0], 5, kind)) == 5
+
+
+def test_wrong_options_are_named(tmp_path: Path) -> None:
+    dataset = lance_core.write_dataset(vector_table(clustered(300, 12)), str(tmp_path / "table"))
+    for options, name in (
+        ({"num_sub_vectors": 5}, "num_sub_vectors"),
+        ({"num_bits": 6}, "num_bits"),
+        ({"num_partitions": 0}, "num_partitions"),
+        ({"metric": "manhattan"}, "metric"),
+        ({"ivf_centroids": np.zeros((2, 11), np.float32)}, "ivf_centroids"),
+        ({"pq_codebook": np.zeros(7, np.float32)}, "pq_codebook"),
+        ({"colour": "red"}, "colour"),
+    ):
+        with pytest.raises(InvalidInputError, match=name):
+            dataset.create_index("vector", "IVF_PQ", **options)
+    with pytest.raises(InvalidInputError, match="multiple of 8"):
+        dataset.create_index("vector", "IVF_RQ")
+    with pytest.raises(UnsupportedFeatureError, match="hamming"):
+        dataset.create_index("vector", "IVF_FLAT", metric="hamming")
+    assert not dataset.has_index
+
+
+@pytest.mark.parametrize("stable", [False, True])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
+def test_both_libraries_go_on_with_it(tmp_path: Path, kind: str, stable: bool) -> None:
+    """T43: appends, deletions, compactions and optimizations of either library in turn lose no row."""
+    vectors = clustered(2400, DIMENSION)
+    path = tmp_path / "table"
+    dataset = lance_core.write_dataset(
+        vector_table(vectors[:1200]), str(path), enable_stable_row_ids=stable, max_rows_per_file=600
+    )
+    dataset.create_index("vector", kind, num_partitions=2, **BUILT[kind])
+
+    def check() -> None:
+        reference = lance.dataset(str(path))
+        live = reference.to_table()["id"].to_numpy()
+        stored = vectors[live]
+        for query in vectors[:3] + np.float32(0.05):
+            exact = live[nearest_rows(query, stored, "l2", 10)]
+            nearest = {"column": "vector", "q": query, "k": 10, "nprobes": 2, "refine_factor": 20}
+            found = reference.to_table(columns=["id", "_distance"], nearest=nearest)["id"].to_pylist()
+            assert len(set(found) & set(exact.tolist())) >= 9
+
+    check()
+    lance.dataset(str(path)).insert(vector_table(vectors[1200:1800], 1200))
+    lance_core.dataset(str(path)).optimize.optimize_indices()
+    check()
+    lance_core.dataset(str(path)).delete("id % 7 = 3")
+    check()
+    lance_core.dataset(str(path)).optimize.compact_files()
+    check()
+    lance_core.dataset(str(path)).insert(vector_table(vectors[1800:], 1800))
+    lance.dataset(str(path)).optimize.optimize_indices(num_indices_to_merge=1)
+    check()
+    lance.dataset(str(path)).delete("id % 5 = 3")
+    lance_core.dataset(str(path)).optimize.optimize_indices(retrain=True)
+    (index,) = lance_core.dataset(str(path)).describe_indices()
+    assert len(index.segments) == 1
+    check()
+
+
+def test_segments_that_were_built_apart(tmp_path: Path) -> None:
+    """Segments with one model are merged by either library."""
+    vectors = clustered(2000, DIMENSION)
+    path = tmp_path / "table"
+    dataset = lance_core.write_dataset(vector_table(vectors), str(path), max_rows_per_file=1000)
+    model = {"ivf_centroids": vectors[:3].copy(), "pq_codebook": clustered(256, DIMENSION).reshape(8, 256, 4)}
+    segments = [
+        dataset.create_index_uncommitted("vector", "IVF_PQ", fragment_ids=[n], num_sub_vectors=8, **model)
+        for n in (0, 1)
+    ]
+    dataset = dataset.commit_existing_index_segments("vector_idx", "vector", segments)
+    assert [len(index.segments) for index in dataset.describe_indices()] == [2]
+    apart = reference_search(path, vectors[3], 20, "IVF_PQ")
+    merged = dataset.merge_existing_index_segments(segments)
+    dataset = dataset.commit_existing_index_segments("vector_idx", "vector", [merged])
+    assert [len(index.segments) for index in dataset.describe_indices()] == [1]
+    assert reference_search(path, vectors[3], 20, "IVF_PQ") == apart
