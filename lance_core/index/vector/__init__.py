@@ -2,9 +2,12 @@
 
 segment_search.py    the question that a search asks one segment, and what the segment answers
 opened.py            a segment that answers
+model.py             the description of a segment in its files
 partitions.py        rows and centroids of the partitions
 probes.py            how many partitions a search reads
 codes/               codes of the vectors, and how they are compared with a query
 graphs.py            graphs of partitions
 layouts.py           codes that are not stored row after row
+statistics.py        facts about a segment
+build/               building of segments
 """

@@ -1,6 +1,7 @@
 """Building of segments of vector indices.
 
 options.py     parameters of a build, with their defaults
+parameters.py  parameters with which a segment was built
 vectors.py     batches of a column as matrices of usable vectors
 kmeans.py      clusters of a sample
 training.py    centroids, codebooks and bounds from a sample

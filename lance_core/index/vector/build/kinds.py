@@ -11,6 +11,7 @@ from lance_core.index.build import IndexKind
 from lance_core.index.vector.build.build import build_vector_index
 from lance_core.index.vector.build.parameters import TRAINED, vector_parameters
 from lance_core.index.vector.build.vectors import VectorType
+from lance_core.index.vector.statistics import vector_statistics
 
 TYPE_URL = "/lance.index.pb.VectorIndexDetails"
 
@@ -25,6 +26,7 @@ VECTOR_KINDS: Mapping[str, IndexKind] = {
         _check,
         partial(build_vector_index, name),
         parameters_of=vector_parameters,
+        statistics_of=vector_statistics,
         trained=TRAINED,
         merged_segments=None,
     )

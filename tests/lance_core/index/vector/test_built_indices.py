@@ -240,3 +240,14 @@ def test_segments_that_were_built_apart(tmp_path: Path) -> None:
     dataset = dataset.commit_existing_index_segments("vector_idx", "vector", [merged])
     assert [len(index.segments) for index in dataset.describe_indices()] == [1]
     assert reference_search(path, vectors[3], 20, "IVF_PQ") == apart
+
+
+@pytest.mark.parametrize("kind", BUILT)
+def test_statistics_are_those_of_the_reference(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "table"
+    dataset = build(path, clustered(900, DIMENSION), kind)
+    (found,) = dataset.index_statistics("vector_idx")["segments"]
+    (expected,) = lance.dataset(str(path)).stats.index_stats("vector_idx")["segments"]
+    bounds = [facts["sub_index"].pop("bounds", {}) for facts in (found, expected)]
+    assert bounds[0] == pytest.approx(bounds[1])  # the reference loses the last digit
+    assert found == {name: expected[name] for name in expected.keys() - {"uri"}}
