@@ -18,6 +18,7 @@ from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
 from flight_client.scanner import ColumnOrdering, RemoteScanner, Selection, Snapshot
+from flight_client.search import DEFAULT_NEAREST
 from flight_client.versions import Versions
 
 if TYPE_CHECKING:
@@ -118,6 +119,9 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         verify_checksums: bool = False,
         blob_handling: str | None = None,
         order_by: Sequence[str | ColumnOrdering] | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        prefilter: bool = False,
+        fast_search: bool = False,
         **ignored: Any,
     ) -> RemoteScanner:
         """Return a scan, which is planned and read when its rows are requested.
@@ -136,6 +140,12 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
                 blobs, "all_binary" for their bytes. A row that is larger than a batch is one batch.
             order_by: columns to sort the rows by, the most significant first; a name means ascending, with
                 nulls last. The server sorts, and with a small limit keeps the first rows only.
+            nearest: return the rows with the nearest vectors instead, nearest first, with the column
+                `_distance`: a mapping with `q` (a vector, or a list of vectors), `column`, `k`, `metric`,
+                and the other arguments that docs/vector-search.md lists.
+            prefilter: whether a search finds only rows that meet the filter. Otherwise the filter applies to
+                the rows that the search finds.
+            fast_search: whether a search leaves out rows that no index covers.
             **ignored: other arguments of `pyarrow.dataset.Dataset.scanner`, about the way Arrow reads files.
 
         Raises:
@@ -161,8 +171,59 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             verify_checksums=verify_checksums,
             blob_handling=blob_handling,
             order_by=_orderings(order_by),
+            nearest=nearest,
+            prefilter=prefilter,
+            fast_search=fast_search,
         )
         return self._snapshot.scanner(selection)
+
+    def search(
+        self,
+        q: Any,
+        column: str | None = None,
+        k: int = DEFAULT_NEAREST,
+        *,
+        columns: Columns = None,
+        filter: Condition = None,
+        prefilter: bool = True,
+        fast_search: bool = False,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_handling: str | None = None,
+        **arguments: Any,
+    ) -> pa.Table:
+        """Return the rows whose vectors are nearest to a query, nearest first, with the column `_distance`.
+
+        Several servers search a part of the dataset each.
+
+        Args:
+            q: a vector, or a list of vectors. Of several queries the rows are returned one query after the
+                other; the column `query_index` has the number of the query.
+            column: column of vectors. None if the dataset has only one.
+            k: most rows for each query.
+            columns, with_row_id, with_row_address, blob_handling: see `scanner`.
+            filter: SQL or a `pyarrow.compute` expression.
+            prefilter: whether only rows that meet the filter are searched. If False, the filter applies to
+                the `k` rows that the search finds.
+            fast_search: whether rows that no index covers are left out.
+            **arguments: `metric`, `distance_range`, `nprobes`, `refine_factor`, and the other arguments of
+                `nearest` that docs/vector-search.md lists.
+
+        Raises:
+            InvalidInputError: an argument is invalid.
+        """
+        sql, condition = self._and(filter)
+        selection = Selection(
+            columns=_sql_columns(columns),
+            filter=sql,
+            condition=condition,
+            prefilter=prefilter,
+            fast_search=fast_search,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            blob_handling=blob_handling,
+        )
+        return self._snapshot.search(selection, {**arguments, "q": q, "column": column, "k": k})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return all rows as a stream of Arrow, for `pa.table(dataset)`, `pl.DataFrame(dataset)`, ..."""

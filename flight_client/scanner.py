@@ -20,6 +20,7 @@ from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter
 from flight_client.progress import Progress
+from flight_client.search import DEFAULT_NEAREST, DISTANCE, ROW_ID, best_rows, nearest_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +71,12 @@ class Selection:
     """
     order_by: tuple[ColumnOrdering, ...] = ()
     """Columns to sort the rows by, the most significant first. `limit` and `offset` count sorted rows."""
+    nearest: Mapping[str, Any] | None = None
+    """Search of the nearest rows instead, with the arguments of `RemoteDataset.scanner`."""
+    prefilter: bool = False
+    fast_search: bool = False
+    split_search: bool = False
+    """Whether each server returns the best rows of a part of the dataset, which the caller merges."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,18 @@ class Snapshot:
     def scanner(self, selection: Selection) -> RemoteScanner:
         """Return a scan, which is planned and read when its rows are requested."""
         return RemoteScanner(self, selection)
+
+    def search(self, selection: Selection, nearest: Mapping[str, Any]) -> pa.Table:
+        """Return the selected rows whose vectors are nearest to a query; see `RemoteDataset.search`.
+
+        Args:
+            selection: columns of the result, and the rows that are searched.
+            nearest: arguments of the search; see `RemoteDataset.scanner`.
+
+        Raises:
+            InvalidInputError: an argument is invalid.
+        """
+        return self.scanner(replace(selection, nearest=nearest)).search()
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """Return the rows of one endpoint of a plan, see `RemoteDataset.read_endpoint`."""
@@ -273,9 +292,34 @@ class RemoteScanner:
         batches = ParallelReader(self._connections, plan.endpoints, parallel=1, max_bytes=0)
         return pa.Table.from_batches(batches, plan.schema)
 
+    def search(self) -> pa.Table:
+        """Return the rows of a search. If there are several servers, each searches a part of the dataset.
+
+        Raises:
+            InvalidInputError: see `projected_schema`.
+        """
+        selection = self._selection
+        nearest = selection.nearest or {}
+        columns = selection.columns
+        is_filtered = selection.filter is not None or selection.condition is not None
+        if (
+            isinstance(columns, Mapping)
+            or selection.order_by
+            or (columns is not None and ROW_ID in columns)
+            or (is_filtered and not selection.prefilter)
+        ):
+            return self.to_table(progress=False)
+        parts = self._with(split_search=True, with_row_id=True)
+        rows = parts.to_table(progress=False)
+        if len(parts.plan.endpoints) > 1:
+            rows = best_rows(rows, nearest.get("k") or DEFAULT_NEAREST)
+        return rows if selection.with_row_id else rows.drop_columns([ROW_ID])
+
     def count_rows(self) -> int:
         """Return the number of rows. No columns are transferred."""
         selection = self._selection
+        if selection.nearest is not None:
+            return sum(batch.num_rows for batch in self.to_batches())
         plain = self._filter.substrait is None and self._filter.rest is None
         if plain and selection.limit is None and selection.offset is None and selection.fragments is None:
             body = {**self._target.fields(), "filter": selection.filter}
@@ -293,9 +337,18 @@ class RemoteScanner:
         selection = self._selection
         if selection.condition is None:
             return Filter()
+        schema = self._schema
+        if selection.nearest is not None:
+            schema = schema.append(pa.field(DISTANCE, pa.float32()))
         if selection.filter is not None:  # a command has one filter
-            return filter_here(selection.condition, self._schema)
-        return split_filter(selection.condition, self._schema)
+            found = filter_here(selection.condition, schema)
+        else:
+            found = split_filter(selection.condition, schema)
+        if selection.prefilter and found.rest is not None:
+            raise InvalidInputError(
+                "the server cannot evaluate all of the filter before the search: give the condition as SQL"
+            )
+        return found
 
     @property
     def _limit_is_ours(self) -> bool:
@@ -330,6 +383,11 @@ class RemoteScanner:
                 )
             return self._filter.rest_columns
         return tuple(name for name in self._filter.rest_columns if name not in selection.columns)
+
+    @cached_property
+    def _nearest(self) -> dict[str, Any] | None:
+        nearest = self._selection.nearest
+        return None if nearest is None else nearest_fields(self._schema, nearest)
 
     def _check_blobs(self) -> None:
         """Refuse a condition that the client would evaluate on the bytes of blobs instead of descriptors."""
@@ -366,6 +424,10 @@ class RemoteScanner:
                 for each in selection.order_by
             ]
             or None,
+            "nearest": self._nearest,
+            "prefilter": selection.prefilter or None,
+            "fast_search": selection.fast_search or None,
+            "split_search": selection.split_search or None,
         }
         return {name: value for name, value in given.items() if value is not None}
 

@@ -26,6 +26,8 @@ def selection_of(options: Options) -> Selection:
         batch_rows=options.batch_size,
         verify_checksums=options.verify_checksums,
         blob_handling=options.blob_handling,
+        nearest=options.nearest,
+        prefilter=options.prefilter,
     )
 
 
@@ -33,7 +35,8 @@ def selected_schema(snapshot: Snapshot, selection: Selection) -> pa.Schema:
     """Return the schema of the selected columns. The server is asked only if it is not the schema of the
     dataset.
     """
-    if selection.columns is None and selection.blob_handling != "all_binary":
+    is_plain = selection.columns is None and selection.nearest is None
+    if is_plain and selection.blob_handling != "all_binary":
         return snapshot.schema
     return snapshot.scanner(selection).projected_schema
 
@@ -102,6 +105,8 @@ class PushingReader(BatchReader):
         return [each for each in filters if conditions[id(each)] is None]
 
     def _sql(self, condition: Filter) -> str | None:
+        if self._asked.nearest is not None:
+            return None  # a condition of the query is for the rows that the search finds
         if isinstance(self._asked.columns, Mapping):
             return None  # a name in the query may be the name of a computed column
         return to_sql(condition, self._snapshot.schema, self._schema)
@@ -118,6 +123,8 @@ def narrowed(selection: Selection, snapshot: Snapshot, schema: StructType) -> Se
         check_requested(known_types(selected_schema(snapshot, every), schema.names), schema)
     wanted = schema.names
     selected = list(snapshot.schema.names if selection.columns is None else selection.columns)
+    if selection.nearest is not None:
+        selected = selected_schema(snapshot, selection).names
     if wanted == selected:
         return selection
     unknown = [name for name in wanted if name not in selected]

@@ -72,6 +72,13 @@ def parse_columns(text: str) -> tuple[str, ...] | dict[str, str]:
     return parsed if isinstance(parsed, dict) else tuple(parsed)
 
 
+def _search(text: str) -> dict[str, Any]:
+    fields = json.loads(text)
+    if not isinstance(fields, dict) or "q" not in fields:
+        raise ValueError
+    return fields
+
+
 Use = Literal["reads", "streams that are read", "writes"]
 _ALL: tuple[Use, ...] = ("reads", "streams that are read", "writes")
 _READS, _STREAMS, _WRITES = _ALL[:1], _ALL[1:2], _ALL[2:]
@@ -129,6 +136,13 @@ class Options:
         uses=_READS,
     )
     """Whether blobs are read as their descriptors, the default, or as their bytes (`all_binary`)."""
+    nearest: Mapping[str, Any] | None = option(
+        "nearest", _search, 'a JSON object such as {"q": [0.1, 0.2], "k": 10}', uses=_READS
+    )
+    """Search of the rows whose vectors are nearest to `q`: a JSON object with the arguments of
+    `flight_client.RemoteDataset.scanner(nearest=...)`."""
+    prefilter: bool = option("prefilter", _boolean, "true or false", False, uses=_READS)
+    """Whether `nearest` searches only rows that meet `filter`."""
     token: str | None = option("token", _text, "a token", shown=False)
     token_file: str | None = option("tokenFile", _text, "a path")
     """Path of a file with the token. Every process reads its own, and reads it again when it changes."""

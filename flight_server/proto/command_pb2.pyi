@@ -55,7 +55,7 @@ class Strings(_message.Message):
     def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Scan(_message.Message):
-    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums", "blob_handling", "order_by")
+    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums", "blob_handling", "order_by", "nearest", "prefilter", "fast_search", "split_search")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +79,10 @@ class Scan(_message.Message):
     VERIFY_CHECKSUMS_FIELD_NUMBER: _ClassVar[int]
     BLOB_HANDLING_FIELD_NUMBER: _ClassVar[int]
     ORDER_BY_FIELD_NUMBER: _ClassVar[int]
+    NEAREST_FIELD_NUMBER: _ClassVar[int]
+    PREFILTER_FIELD_NUMBER: _ClassVar[int]
+    FAST_SEARCH_FIELD_NUMBER: _ClassVar[int]
+    SPLIT_SEARCH_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: int
     tag: str
@@ -102,7 +106,65 @@ class Scan(_message.Message):
     verify_checksums: bool
     blob_handling: str
     order_by: OrderBy
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ..., blob_handling: _Optional[str] = ..., order_by: _Optional[_Union[OrderBy, _Mapping]] = ...) -> None: ...
+    nearest: Nearest
+    prefilter: bool
+    fast_search: bool
+    split_search: bool
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ..., blob_handling: _Optional[str] = ..., order_by: _Optional[_Union[OrderBy, _Mapping]] = ..., nearest: _Optional[_Union[Nearest, _Mapping]] = ..., prefilter: _Optional[bool] = ..., fast_search: _Optional[bool] = ..., split_search: _Optional[bool] = ...) -> None: ...
+
+class Nearest(_message.Message):
+    __slots__ = ("column", "q", "queries", "k", "metric", "nprobes", "minimum_nprobes", "maximum_nprobes", "refine_factor", "ef", "use_index", "distance_range", "search_effort", "approx_mode")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    Q_FIELD_NUMBER: _ClassVar[int]
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
+    K_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    NPROBES_FIELD_NUMBER: _ClassVar[int]
+    MINIMUM_NPROBES_FIELD_NUMBER: _ClassVar[int]
+    MAXIMUM_NPROBES_FIELD_NUMBER: _ClassVar[int]
+    REFINE_FACTOR_FIELD_NUMBER: _ClassVar[int]
+    EF_FIELD_NUMBER: _ClassVar[int]
+    USE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    DISTANCE_RANGE_FIELD_NUMBER: _ClassVar[int]
+    SEARCH_EFFORT_FIELD_NUMBER: _ClassVar[int]
+    APPROX_MODE_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    q: QueryVector
+    queries: QueryVectors
+    k: int
+    metric: str
+    nprobes: int
+    minimum_nprobes: int
+    maximum_nprobes: int
+    refine_factor: int
+    ef: int
+    use_index: bool
+    distance_range: DistanceRange
+    search_effort: float
+    approx_mode: str
+    def __init__(self, column: _Optional[str] = ..., q: _Optional[_Union[QueryVector, _Mapping]] = ..., queries: _Optional[_Union[QueryVectors, _Mapping]] = ..., k: _Optional[int] = ..., metric: _Optional[str] = ..., nprobes: _Optional[int] = ..., minimum_nprobes: _Optional[int] = ..., maximum_nprobes: _Optional[int] = ..., refine_factor: _Optional[int] = ..., ef: _Optional[int] = ..., use_index: _Optional[bool] = ..., distance_range: _Optional[_Union[DistanceRange, _Mapping]] = ..., search_effort: _Optional[float] = ..., approx_mode: _Optional[str] = ...) -> None: ...
+
+class QueryVector(_message.Message):
+    __slots__ = ("values", "data")
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedScalarFieldContainer[float]
+    data: bytes
+    def __init__(self, values: _Optional[_Iterable[float]] = ..., data: _Optional[bytes] = ...) -> None: ...
+
+class QueryVectors(_message.Message):
+    __slots__ = ("vectors",)
+    VECTORS_FIELD_NUMBER: _ClassVar[int]
+    vectors: _containers.RepeatedCompositeFieldContainer[QueryVector]
+    def __init__(self, vectors: _Optional[_Iterable[_Union[QueryVector, _Mapping]]] = ...) -> None: ...
+
+class DistanceRange(_message.Message):
+    __slots__ = ("lower", "upper")
+    LOWER_FIELD_NUMBER: _ClassVar[int]
+    UPPER_FIELD_NUMBER: _ClassVar[int]
+    lower: float
+    upper: float
+    def __init__(self, lower: _Optional[float] = ..., upper: _Optional[float] = ...) -> None: ...
 
 class Ordering(_message.Message):
     __slots__ = ("column", "ascending", "nulls_first")

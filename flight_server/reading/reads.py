@@ -54,6 +54,7 @@ from lance_core.api.serving import (
     plan_scan,
     project,
     prune_plan,
+    result_schema,
     stream_plan,
 )
 from lance_core.api.serving import BatchRun as BatchRun  # the batches of a `ScanStream`
@@ -142,8 +143,11 @@ class Reads:
         pruned = _pruned(view, plan_view(view, scan_options(command, view)))
         plan = pruned.plan
         # A filter has to see the earlier rows before it is known which rows an offset skips or a limit ends.
-        is_cut_later = plan.options.filter is not None and (command.limit is not None or bool(command.offset))
-        is_one_stream = is_cut_later or bool(command.order_by)
+        is_search = command.nearest is not None
+        is_cut_later = (plan.options.filter is not None or is_search) and (
+            command.limit is not None or bool(command.offset)
+        )
+        is_one_stream = is_cut_later or bool(command.order_by) or (is_search and not command.split_search)
         whole = replace(
             self._ticket(pinned, view, command.columns),
             filter=command.filter,
@@ -158,17 +162,21 @@ class Reads:
             verify_checksums=command.verify_checksums,
             blob_handling=command.blob_handling,
             order_by=command.order_by,
+            nearest=command.nearest,
+            prefilter=command.prefilter,
+            fast_search=command.fast_search,
         )
         is_cut = not is_one_stream and not view.hides_rows  # cuts would tell how many rows are hidden
         scans: Sequence[FragmentScan] = plan.fragment_scans
         if is_cut and command.rows_per_endpoint is None:
             most = min(num_servers, command.max_endpoints)
             scans = split_for_servers(scans, snapshot.manifest.fragment_by_id, most)
+        most_endpoints = min(num_servers if is_search else command.max_endpoints, command.max_endpoints)
         endpoints = list(
             split_scans(
                 scans,
                 rows_per_endpoint=command.rows_per_endpoint if is_cut else None,
-                max_endpoints=1 if is_one_stream else command.max_endpoints,
+                max_endpoints=1 if is_one_stream else most_endpoints,
             )
         )
         return self._planned(
@@ -182,7 +190,7 @@ class Reads:
                 are_stable=command.rows_per_endpoint is not None,
             ),
             num_rows=_num_rows(snapshot, plan),
-            ordered=is_one_stream or command.ordered,
+            ordered=is_one_stream or (command.ordered and not is_search),
             num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.fragment_scans),
             pruned=pruned,
         )
@@ -208,7 +216,7 @@ class Reads:
             return _blob_stream(view, command.column, command).schema
         if isinstance(command, AggregateCommand):
             return _aggregation(view, command.aggregates, command.group_by).schema
-        return project(view.schema, scan_options(command, view)).schema
+        return result_schema(view.schema, scan_options(command, view))
 
     def redeem(self, ticket: bytes) -> Asked:
         """Return the ticket or the command in the bytes of a ticket. This opens no dataset."""
@@ -468,8 +476,8 @@ def _pruned(view: View, plan: ScanPlan) -> PrunedPlan:
 
 
 def _num_rows(snapshot: Snapshot, plan: ScanPlan) -> int:
-    """Return the number of rows of a plan; -1 if only its filter tells."""
-    if plan.options.filter is None:
+    """Return the number of rows of a plan; -1 if only its filter or its search tells."""
+    if plan.options.filter is None and plan.options.nearest is None:
         return count_plan(snapshot, plan)
     return -1 if plan.fragment_scans else 0
 

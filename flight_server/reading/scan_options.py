@@ -1,10 +1,13 @@
 """Commands and tickets as options and plans of a scan, bound to what the caller may read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import pyarrow as pa
 
 from flight_server.catalog.views import View
 from flight_server.requests.commands import AggregateCommand, CountCommand, ScanCommand
+from flight_server.requests.nearest_fields import nearest_arguments
 from flight_server.requests.tickets import Ticket
 from lance_core.api.serving import (
     DEFAULT_BATCH_BYTES,
@@ -13,9 +16,12 @@ from lance_core.api.serving import (
     ScanPlan,
     bind_columns,
     bind_filter,
+    bind_nearest,
     guarded,
     plan_scan,
     project,
+    result_schema,
+    score_fields,
 )
 from lance_core.errors import InvalidInputError
 
@@ -33,16 +39,19 @@ def scan_options(asked: ScanCommand, view: View) -> ScanOptions:
 def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
     """Return the options that commands and tickets share: the columns, the filter, the size of batches."""
     schema = view.schema
+    nearest = None if asked.nearest is None else bind_nearest(schema, nearest_arguments(asked.nearest))
+    scores = score_fields(nearest)
     columns, computed = asked.columns, None
     if isinstance(columns, Mapping):
-        computed, columns = bind_columns(schema, columns, repeatable=True), None
+        computed, columns = bind_columns(schema, columns, repeatable=True, found=scores), None
         for _, value in computed:
             view.check_expression(value)
     elif columns is None and not view.is_whole:
         columns = tuple(field.name for field in schema.fields)
     view.check(columns or ())
     view.check(each.column_name for each in asked.order_by)
-    condition, guards = bind_condition(asked, view, repeatable=True)
+    found = () if asked.prefilter else scores
+    condition, guards = bind_condition(asked, view, repeatable=True, found=found)
     return ScanOptions(
         columns=columns,
         computed=computed,
@@ -55,17 +64,26 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
         batch_bytes=DEFAULT_BATCH_BYTES if asked.batch_bytes is None else asked.batch_bytes,
         verify_checksums=asked.verify_checksums,
         blob_handling=asked.blob_handling,
+        nearest=nearest,
+        prefilter=asked.prefilter,
+        fast_search=asked.fast_search,
     )
 
 
 def bind_condition(
-    asked: ScanCommand | Ticket | CountCommand | AggregateCommand, view: View, *, repeatable: bool = False
+    asked: ScanCommand | Ticket | CountCommand | AggregateCommand,
+    view: View,
+    *,
+    repeatable: bool = False,
+    found: Sequence[pa.Field] = (),
 ) -> tuple[Expression | None, int]:
     """Return the filter of a command with the condition of the view, and the number of its guards.
 
-    Errors are those of `bind_filter`, which has the argument `repeatable`, too.
+    Errors are those of `bind_filter`, which has the arguments `repeatable` and `found`, too.
     """
-    condition = bind_filter(view.schema, asked.filter, asked.substrait_filter, repeatable=repeatable)
+    condition = bind_filter(
+        view.schema, asked.filter, asked.substrait_filter, repeatable=repeatable, found=found
+    )
     view.check_expression(condition)
     return (condition, 0) if view.guard is None else guarded(view.guard, condition)
 
@@ -77,8 +95,9 @@ def plan_view(view: View, options: ScanOptions) -> ScanPlan:
     """
     if view.is_whole:
         return plan_scan(view.snapshot, options)
-    schema = project(view.schema, options).schema  # refuses columns that do not exist for the caller
-    project(view.schema, ScanOptions(columns=tuple(each.column_name for each in options.order_by)))
+    schema = result_schema(view.schema, options)  # refuses columns that do not exist for the caller
+    if options.nearest is None:
+        project(view.schema, ScanOptions(columns=tuple(each.column_name for each in options.order_by)))
     return replace(plan_scan(view.snapshot, options), schema=schema)
 
 
@@ -96,8 +115,8 @@ def plan_of(ticket: Ticket, view: View) -> ScanPlan:
             raise InvalidInputError(
                 f"the ticket asks for row {scan.end - 1} of fragment {scan.fragment_id}, which has fewer rows"
             )
-    is_cut_later = options.filter is not None or bool(options.order_by)
+    is_cut_later = options.filter is not None or bool(options.order_by) or options.nearest is not None
     if not is_cut_later and (ticket.limit is not None or ticket.offset is not None):
-        raise InvalidInputError("the ticket has a limit or an offset, and neither a filter nor an order")
+        raise InvalidInputError("the ticket has a limit or an offset, and no filter, order or search")
     options = replace(options, limit=ticket.limit, offset=ticket.offset)
     return replace(plan, options=options).with_fragment_scans(ticket.fragment_scans)

@@ -32,6 +32,7 @@ from flight_server.requests.json_fields import (
     unsupported,
 )
 from flight_server.requests.names import MAXIMUM_VERSION, DatasetReference, parse_name, shown
+from flight_server.requests.nearest_fields import nearest, nearest_in_json
 from flight_server.requests.write_command import WriteCommand, write_command
 from lance_core import ColumnOrdering
 from lance_core.api.serving import BLOB_HANDLINGS
@@ -82,6 +83,11 @@ class ScanCommand:
     blob_handling: str = DEFAULT_BLOB_HANDLING
     """One of `BLOB_HANDLINGS`."""
     order_by: tuple[ColumnOrdering, ...] = ()
+    nearest: Mapping[str, AnyValue] | None = None
+    """Search of the nearest rows instead; the fields of `Nearest`."""
+    prefilter: bool = False
+    fast_search: bool = False
+    split_search: bool = False
 
 
 @dataclass(frozen=True)
@@ -253,6 +259,8 @@ def _json_form(name: str, value: AnyValue) -> AnyValue:
         return _by_name(value.get("values", []))
     if name == "ranges":
         return [[each.get("start", 0), each.get("length")] for each in value.get("values", [])]
+    if name == "nearest":
+        return nearest_in_json(value)
     if isinstance(value, dict) and name != "properties":
         return value.get("values", [])
     return value
@@ -300,6 +308,9 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "verify_checksums": boolean,
     "blob_handling": _BLOB_HANDLING,
     "order_by": list_of(_ordering),
+    "nearest": nearest,
+    "prefilter": boolean,
+    "fast_search": boolean,
 }
 
 REFERENCE_FIELDS: Mapping[str, Checker] = {
@@ -334,6 +345,7 @@ _SCAN_FIELDS: Mapping[str, Checker] = {
     "rows_per_endpoint": integer(1),
     "max_endpoints": integer(1, MAXIMUM_ENDPOINTS),
     "ordered": boolean,
+    "split_search": boolean,
     **OUTPUT_FIELDS,
 }
 
@@ -368,7 +380,20 @@ _EXCLUSIVE_FIELDS = (("version", "tag", "asof"), ("tag", "branch"), ("filter", "
 
 def _scan_command(fields: AnyValue) -> ScanCommand:
     reference, values = _checked("scan", fields, _SCAN_FIELDS)
-    return ScanCommand(dataset=reference, **values)
+    command = ScanCommand(dataset=reference, **values)
+    if command.split_search:
+        _check_split(command)
+    return command
+
+
+def _check_split(command: ScanCommand) -> None:
+    """Refuse a search whose best rows cannot be merged from the best rows of parts of the dataset."""
+    is_filtered_later = not command.prefilter and (command.filter or command.substrait_filter)
+    is_cut = bool(command.order_by) or (command.limit, command.offset) != (None, None)
+    if command.nearest is None or is_filtered_later or is_cut:
+        raise InvalidInputError(
+            "scan.split_search: needs nearest, and prefilter with a filter; no limit, offset or order_by"
+        )
 
 
 def _take_command(fields: AnyValue) -> TakeCommand:

@@ -76,8 +76,8 @@ class Ticket:
     filter: str | None = None
     substrait_filter: bytes | None = None
     limit: int | None = None
-    """Set only with a filter or an order, like `offset`. Otherwise `fragment_scans` has the rows that limit
-    and offset leave."""
+    """Set only with a filter, an order or a search, like `offset`. Otherwise `fragment_scans` has the rows
+    that limit and offset leave."""
     offset: int | None = None
     with_row_id: bool = False
     with_row_address: bool = False
@@ -86,6 +86,9 @@ class Ticket:
     compression: str = "none"
     verify_checksums: bool = False
     blob_handling: str = DEFAULT_BLOB_HANDLING
+    nearest: Mapping[str, Any] | None = None
+    prefilter: bool = False
+    fast_search: bool = False
     column: str | None = None
     """Column of the blobs that `keys` name; None for rows."""
     ranges: Ranges | None = None

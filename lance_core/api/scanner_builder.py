@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from lance_core.api.fragment import fragment_ids
 from lance_core.api.scans import scan_of
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.scan.plan.bind_nearest import bind_nearest
 from lance_core.scan.scanner import LanceScanner
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class ScannerBuilder:
         return self._set("filter", filter)
 
     def prefilter(self, prefilter: bool) -> Self:
-        """Set whether to filter before a search. There are no searches here."""
+        """Set whether a search finds only rows that match the filter."""
         return self._set("prefilter", prefilter)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
@@ -132,11 +133,11 @@ class ScannerBuilder:
         return self._set("order_by", orderings)
 
     def fast_search(self, flag: bool) -> Self:
-        """Set whether a search leaves out rows without an index. True is not supported."""
+        """Set whether a search leaves out rows that no index covers."""
         return self._set("fast_search", flag)
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> Self:
-        """Set whether scores of a search are columns. True is not supported."""
+        """Set whether scores of a search are columns only if they are named."""
         return self._set("disable_scoring_autoprojection", disable)
 
     def scan_stats_callback(self, callback: Any) -> Self:
@@ -155,9 +156,47 @@ class ScannerBuilder:
         """Refuse an aggregate."""
         return self._refuse("substrait_aggregate", aggregate)
 
-    def nearest(self, column: str, q: Any, *args: Any, **arguments: Any) -> Self:
-        """Refuse a search of vectors."""
-        return self._refuse("nearest", column)
+    def nearest(
+        self,
+        column: str,
+        q: Any,
+        k: int | None = None,
+        metric: str | None = None,
+        nprobes: int | None = None,
+        minimum_nprobes: int | None = None,
+        maximum_nprobes: int | None = None,
+        refine_factor: int | None = None,
+        use_index: bool = True,
+        ef: int | None = None,
+        query_parallelism: int | None = None,
+        approx_mode: str = "normal",
+        distance_range: tuple[float | None, float | None] | None = None,
+        search_effort: float | None = None,
+    ) -> Self:
+        """Set the search of the rows with the nearest vectors; docs/vector-search.md has the arguments.
+
+        Raises:
+            InvalidInputError: An argument does not fit the dataset; see `bind_nearest`.
+            TypeError: An argument has another type.
+        """
+        arguments = {
+            "column": column,
+            "q": q,
+            "k": k,
+            "metric": metric,
+            "nprobes": nprobes,
+            "minimum_nprobes": minimum_nprobes,
+            "maximum_nprobes": maximum_nprobes,
+            "refine_factor": refine_factor,
+            "use_index": use_index,
+            "ef": ef,
+            "query_parallelism": query_parallelism,
+            "approx_mode": approx_mode,
+            "distance_range": distance_range,
+            "search_effort": search_effort,
+        }
+        bind_nearest(self.ds.snapshot.manifest.schema, arguments)
+        return self._set("nearest", arguments)
 
     def full_text_search(self, query: Any, columns: list[str] | None = None) -> Self:
         """Refuse a search of texts."""

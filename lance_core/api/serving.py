@@ -66,6 +66,8 @@ from lance_core.scan.guarded import addresses_meeting
 from lance_core.scan.history import VersionEntry, version_entries
 from lance_core.scan.plan.aggregation import Aggregation, bind_aggregation, plan_aggregation
 from lance_core.scan.plan.bind import bind_columns, bind_filter, check_filter, either, guarded
+from lance_core.scan.plan.bind_nearest import bind_nearest
+from lance_core.scan.plan.nearest import score_fields
 from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import (
     CREATED_AT,
@@ -76,6 +78,7 @@ from lance_core.scan.plan.projection import (
     project,
 )
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan, plan_scan
+from lance_core.scan.plan.search_projection import result_schema
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.snapshot_reads import (
@@ -175,6 +178,7 @@ __all__ = [
     "bind_aggregation",
     "bind_columns",
     "bind_filter",
+    "bind_nearest",
     "branch_names",
     "branch_storage",
     "check_filter",
@@ -225,7 +229,9 @@ __all__ = [
     "read_tag",
     "remove_leftovers",
     "restore_version",
+    "result_schema",
     "scheme_of",
+    "score_fields",
     "set_pool_retention",
     "set_worker_niceness",
     "stage_columns",

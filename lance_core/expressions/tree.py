@@ -282,10 +282,10 @@ def columns(expression: Expression) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def stored_only(expression: Expression) -> frozenset[str]:
-    """Return the names of the top-level columns that an expression reads only as stored JSON."""
+def stored_only(*expressions: Expression) -> frozenset[str]:
+    """Return the names of the top-level columns that expressions read only as stored JSON."""
     names: dict[bool, set[str]] = {True: set(), False: set()}
-    for node in walk(expression):
+    for node in (node for expression in expressions for node in walk(expression)):
         if isinstance(node, Column):
             names[isinstance(node, StoredJson)].add(node.path[0])
         elif isinstance(node, ArrowExpression):

@@ -9,7 +9,7 @@ from lance_core.encodings.picking import Picking
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import FileMetadata
-from lance_core.file.page_ranges import PageRange
+from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows
 from lance_core.file.v2_1 import reader as v2_1
 from lance_core.kernels import ColumnPages
@@ -48,6 +48,13 @@ class ColumnReader(Protocol):
         """Return the page ranges of rows `[start, end)`, for `decode_page_ranges` of several columns.
 
         Returns None if the column has to be read on its own. Raises the errors of `read`.
+        """
+
+    def plain_values(self, start: int, end: int) -> PlainValues | None:
+        """Return the place of the values of rows `[start, end)`, for kernels that use them in the file.
+
+        Returns None if they have to be read: the file is remote, the values are encoded, or they are in more
+        than one page. Raises the errors of `read`.
         """
 
     def known_pages(self) -> ColumnPages | None:

@@ -31,6 +31,19 @@ class PageRange:
         return direct_array(rows, self.leaf_type, self.list_type)
 
 
+@dataclass(frozen=True, slots=True)
+class PlainValues:
+    """Values of one width in a local file, one after the other, without nulls."""
+
+    reader: kernels.PieceReader
+    keeps_open: object
+    """Holds the descriptor of the reader for as long as this object exists."""
+    offset: int
+    width: int
+    """Bytes of a value."""
+    num_values: int
+
+
 def decode_page_ranges(ranges: Sequence[PageRange]) -> list[pa.Array | None]:
     """Return the array of each page range; None if the kernel cannot decode it.
 

@@ -1041,3 +1041,68 @@ def search_strings(
 
     The strings ascend by their bytes. Strings and needles are those of `hash_strings`.
     """
+
+class Comparison:
+    """Queries, and how they are compared with the vectors of a column; thread-safe.
+
+    Distances are float32: `l2` is squared, `cosine` is 1 - cosine (NaN if a vector has only zeros), `dot` is
+    1 - product, `hamming` is the number of different bits.
+    """
+
+    def __init__(self, queries: _Bytes, dimension: int, element: str, metric: str) -> None:
+        """Copy queries of `dimension` elements each.
+
+        `element` is the type of the column: float16, bfloat16, float32, float64, uint8 or int8. Queries are
+        float64 for float64, bytes for the metric `hamming`, which compares uint8 only, and else float32.
+        """
+
+    @property
+    def num_queries(self) -> int: ...
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of one vector of the column."""
+
+def nearest_vectors(
+    comparison: Comparison,
+    vectors: _Bytes,
+    k: int,
+    validity: _Bytes | None = None,
+    first_bit: int = 0,
+    rows: _Bytes | None = None,
+    keys: _Bytes | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+) -> tuple[Block, Block, list[int]]:
+    """Return the at most `k` nearest vectors of each query.
+
+    `validity` has a bit per vector as in Arrow, from `first_bit` on; vectors that are null or whose distance
+    is NaN are left out. `rows` (int64) are the vectors to compare, None all of them. Of equal distances the
+    vector with the smallest of `keys` (uint64) comes first, or the first vector. `lower` is inclusive,
+    `upper` exclusive.
+
+    Returns the rows (int64) and distances (float32) of the first query, nearest first, then those of the next
+    query and so on, and the number of rows of each query.
+    """
+
+def nearest_in_file(
+    comparison: Comparison,
+    reader: PieceReader,
+    offset: int,
+    stride: int,
+    num_vectors: int,
+    k: int,
+    rows: _Bytes | None = None,
+    keys: _Bytes | None = None,
+    lower: float | None = None,
+    upper: float | None = None,
+) -> tuple[Block, Block, list[int]] | None:
+    """Return the nearest vectors of a range of a file, without a copy of the range; see `nearest_vectors`.
+
+    The first vector begins at `offset`, each next one `stride` bytes later. Returns None if the file is not
+    mapped, or is shorter now than when it was opened: the vectors have to be read then.
+    """
+
+def vector_distances(
+    comparison: Comparison, vectors: _Bytes, validity: _Bytes | None = None, first_bit: int = 0
+) -> Block:
+    """Return all distances (float32), first those of the first query. Null vectors have NaN."""

@@ -13,6 +13,8 @@ fields, `single_file` one data file without a table. The rooms:
 - `plan`: what to read, from metadata alone. `options` has the options of a scan, `projection` its columns,
   `ordering` those that decide the order, `aggregation` aggregates,
   `bind` its expressions, `scan_plan` its fragments and row ranges;
+  `nearest` is a search of vectors, `bind_nearest` binds it, `search_projection` has the columns of its
+  result;
   `statistics` and `pruning` leave out rows, `index_questions` and `indices` find rows in indices.
 - `read`: the columns of one fragment. `fragments` opens a fragment, `columns` has the kinds of columns,
   `row_columns` ids and addresses of rows, `live_rows` the rows that are not deleted, `row_selection` the
@@ -28,6 +30,9 @@ fields, `single_file` one data file without a table. The rooms:
 - `take`: single rows. `keys` and `address_finder` turn keys into row addresses, `row_taker` takes the rows,
   `open_fragments` and `taker_cache` keep files open, `blobs` opens blobs as files,
   `blob_parts` streams their bytes.
+- `nearest`: rows with the nearest vectors. `search` runs a search, `exact` compares every vector, `indexed`
+  asks an index and joins what it does not cover, `comparing` compares the vectors of arrays, `candidates`
+  keeps the best rows, `results` makes batches of them.
 
 Rooms import only rooms above them in this list; `tests/docs/test_scan_layers.py` checks this.
 """

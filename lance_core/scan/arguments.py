@@ -9,6 +9,7 @@ from typing import Any
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
+from lance_core.scan.plan.nearest import NearestQuery, score_fields
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
 from lance_core.scan.plan.projection import project
 from lance_core.schema import Schema
@@ -27,7 +28,6 @@ _HINTS = frozenset(
         "fragment_readahead",
         "io_buffer_size",
         "late_materialization",
-        "prefilter",
         "scan_in_order",
         "use_stats",
     }
@@ -36,10 +36,8 @@ _LEAST = {"batch_readahead": 1, "fragment_readahead": 0, "io_buffer_size": 0}
 # Arguments of the reference that change the result of a scan.
 _UNSUPPORTED = frozenset(
     {
-        "disable_scoring_autoprojection",
         "full_text_query",
         "index_segments",
-        "nearest",
         "row_addr_allowlist",
         "row_addr_blocklist",
         "scan_stats_callback",
@@ -67,6 +65,9 @@ def scan_options(
     use_scalar_index: bool | None = None,
     fast_search: bool | None = None,
     verify_checksums: bool = False,
+    nearest: Mapping[str, Any] | None = None,
+    prefilter: bool | None = None,
+    disable_scoring_autoprojection: bool | None = None,
     **others: Any,
 ) -> ScanOptions:
     """Return the reference's scan arguments as options of ours.
@@ -88,8 +89,14 @@ def scan_options(
         substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.
         use_scalar_index: Whether indices may find the rows for the filter; true if not given.
         fast_search: Whether fragments that an index does not cover are left out, if an index answers a part
-            of the filter.
+            of the filter, or serves the search.
         verify_checksums: Check the pages that are read; see `ScanOptions`. An argument of this package.
+        nearest: Return the rows with the nearest vectors instead: a mapping with `column`, `q` (a vector, or
+            a list of vectors) and `k`, and the other arguments of the reference; see docs/vector-search.md.
+        prefilter: Whether a search finds only rows that match the filter. Otherwise the filter applies to the
+            rows that the search finds, and may name `_distance`.
+        disable_scoring_autoprojection: Whether the columns of a search, such as `_distance`, are left out
+            unless `columns` names them.
         others: Further arguments of the reference; left at `None`, or hints that change no result.
 
     Raises:
@@ -107,10 +114,12 @@ def scan_options(
         batch_size = _STRICT_BATCH_ROWS if batch_size is None else batch_size
     if batch_size_bytes is None:
         batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
+    query = None if nearest is None else _nearest(schema, nearest)
+    scores = score_fields(query)
     return ScanOptions(
         columns=column_names(columns),
-        computed=bind_columns(schema, columns) if isinstance(columns, dict) else None,
-        filter=bind_filter(schema, filter, substrait_filter),
+        computed=bind_columns(schema, columns, found=scores) if isinstance(columns, dict) else None,
+        filter=bind_filter(schema, filter, substrait_filter, found=() if prefilter else scores),
         limit=_integer("limit", limit),
         offset=_integer("offset", offset),
         order_by=_orderings(order_by),
@@ -124,8 +133,19 @@ def scan_options(
         blob_handling=blob_handling or "blobs_descriptions",
         verify_checksums=verify_checksums,
         use_scalar_index=use_scalar_index is not False,
+        nearest=query,
+        prefilter=bool(prefilter),
         fast_search=bool(fast_search),
+        with_scores=not disable_scoring_autoprojection,
     )
+
+
+def _nearest(schema: Schema, arguments: Mapping[str, Any]) -> NearestQuery:
+    from lance_core.scan.plan.bind_nearest import bind_nearest  # late: most scans search nothing
+
+    if not isinstance(arguments, Mapping):
+        raise TypeError(f"nearest must be a mapping, got {type(arguments).__name__}")
+    return bind_nearest(schema, arguments)
 
 
 def _check_others(schema: Schema, arguments: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from lance_core.scan.plan.ordering import project_order
 from lance_core.scan.plan.projection import Projection, project, project_filtered
 from lance_core.scan.plan.pruning import CandidateRange, Kept, Pruner
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
+from lance_core.scan.plan.search_projection import divided_filter
 from lance_core.scan.read.columns import Column
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.read.page_trace import Trace
@@ -228,11 +229,12 @@ def prune_plan(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> PrunedPl
     Raises:
         LanceError: a file cannot be opened, or its statistics contradict the format.
     """
-    condition = plan.options.filter
+    condition, _ = divided_filter(plan.options)
     if condition is None:
         return PrunedPlan(plan)
-    masks = index_masks(snapshot, plan.options, files)
-    pruner = Pruner(snapshot, condition, files, masks=masks, only_indexed=plan.options.fast_search)
+    masks = index_masks(snapshot, replace(plan.options, filter=condition), files)
+    only_indexed = plan.options.fast_search and plan.options.nearest is None
+    pruner = Pruner(snapshot, condition, files, masks=masks, only_indexed=only_indexed)
     options = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
     projection = project_filtered(snapshot.manifest.schema, options, condition)
     opener = FragmentOpener(snapshot, projection, files, deleted=plan.options.include_deleted_rows)

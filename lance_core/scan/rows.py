@@ -13,7 +13,7 @@ from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.execute import scan_batch_runs, scan_table
+from lance_core.scan.run.execute import count_matching, scan_batch_runs, scan_table
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
 
@@ -30,7 +30,11 @@ def plan_runs(
     """Yield the batches of a plan, in order; see `scan_batch_runs`, whose errors these are."""
     options = plan.options
     scan: Callable[..., Generator[BatchRun, None, None]] = scan_batch_runs
-    if options.order_by:
+    if options.nearest is not None:
+        from lance_core.scan.nearest.search import nearest_runs  # late: most scans search nothing
+
+        scan = nearest_runs
+    elif options.order_by:
         from lance_core.scan.ordered import ordered_runs  # late: most scans keep the order of the rows
 
         scan = ordered_runs
@@ -64,7 +68,21 @@ def plan_table(
     strategy: Strategy = _DEFAULT,
 ) -> pa.Table:
     """Return the rows of a plan as one table; see `scan_table`, whose errors these are."""
-    if not plan.options.order_by:
+    if not plan.options.order_by and plan.options.nearest is None:
         return scan_table(snapshot, plan, files, strategy)
     with closing(plan_runs(snapshot, plan, budget, files, replace(strategy, is_stream=False))) as runs:
         return pa.Table.from_batches([run.rows for run in runs], plan.schema)
+
+
+def count_plan_rows(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy = _DEFAULT,
+) -> int:
+    """Return the number of rows of a plan; see `count_matching`, whose errors these are."""
+    if plan.options.nearest is None:
+        return count_matching(snapshot, plan, budget, files, strategy)
+    with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
+        return sum(run.rows.num_rows for run in runs)

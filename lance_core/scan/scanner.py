@@ -16,8 +16,8 @@ from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import Projection, project
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
-from lance_core.scan.rows import plan_batches, plan_table
-from lance_core.scan.run.execute import count_matching, scan_projection
+from lance_core.scan.rows import count_plan_rows, plan_batches, plan_table
+from lance_core.scan.run.execute import scan_projection
 from lance_core.scan.run.stored_scan import scan_stored
 from lance_core.scan.session import default_session, session_of
 from lance_core.scan.take.row_taker import RowTaker
@@ -55,7 +55,7 @@ class LanceScanner:
 
     def count_rows(self) -> int:
         """Return the number of rows of the scan. With a filter, this decodes only columns of the filter."""
-        return count_matching(self._snapshot, self._plan, self._budget, self._files)
+        return count_plan_rows(self._snapshot, self._plan, self._budget, self._files)
 
     def aggregate(
         self, aggregates: Mapping[str, str], group_by: Sequence[str] | Mapping[str, str] | None = None

@@ -13,9 +13,8 @@ from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project, project_taken
 from lance_core.scan.plan.scan_plan import ScanPlan
-from lance_core.scan.rows import plan_runs
+from lance_core.scan.rows import count_plan_rows, plan_runs
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
-from lance_core.scan.run.execute import count_matching
 from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import Keys, as_keys
 from lance_core.scan.take.row_taker import RowTaker
@@ -34,9 +33,9 @@ def stream_plan(snapshot: Snapshot, plan: ScanPlan) -> Generator[BatchRun, None,
 
 
 def count_plan(snapshot: Snapshot, plan: ScanPlan) -> int:
-    """Return the number of rows of a plan; see `lance_core.scan.run.execute.count_matching`."""
+    """Return the number of rows of a plan; see `lance_core.scan.rows.count_plan_rows`."""
     session = session_of(snapshot)
-    return count_matching(snapshot, plan, session.budget, session.files_for(plan.options))
+    return count_plan_rows(snapshot, plan, session.budget, session.files_for(plan.options))
 
 
 def aggregate_plan(

@@ -11,6 +11,7 @@ from spark_pipeline.jobs.deduplicate import deduplicate
 from spark_pipeline.jobs.export import export
 from spark_pipeline.jobs.ingest import ingest
 from spark_pipeline.jobs.merge import merge
+from spark_pipeline.jobs.nearest_join import nearest_join
 from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.source import Source
@@ -27,6 +28,7 @@ __all__ = [
     "export",
     "ingest",
     "merge",
+    "nearest_join",
     "transform",
     "verify",
 ]

@@ -99,6 +99,11 @@ class Encoding(ABC):
         return None
 
     @property
+    def has_plain_rows(self) -> bool:
+        """Whether the bytes of full-zip rows are the values as Arrow has them."""
+        return False
+
+    @property
     def row_bytes(self) -> int:
         """Width of the value of a fixed-width full-zip entry, in bytes."""
         raise self._not_here("fixed-width full-zip entries")

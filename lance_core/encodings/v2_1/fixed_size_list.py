@@ -69,6 +69,10 @@ class FixedSizeList(Encoding):
         return ListValues(values, self.dimension, validity)
 
     @property
+    def has_plain_rows(self) -> bool:
+        return not self.has_validity and self.values.has_plain_rows
+
+    @property
     def row_bytes(self) -> int:
         return sum(self.row_widths(1))
 

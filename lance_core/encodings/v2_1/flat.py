@@ -85,6 +85,10 @@ class Flat(Encoding):
         return FixedValues(as_buffer(values), self.bits_per_value)
 
     @property
+    def has_plain_rows(self) -> bool:
+        return self.bits_per_value % 8 == 0
+
+    @property
     def row_bytes(self) -> int:
         return (self.bits_per_value + 7) // 8
 

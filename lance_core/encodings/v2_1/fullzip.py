@@ -103,6 +103,13 @@ class FullZipPage(Page):
             raise CorruptData(f"rows at [{begin}, {stop}) of {size} bytes")
         return offset + begin, stop - begin
 
+    def plain_bytes(self, start: int, end: int) -> ByteRange | None:
+        is_plain = not self._has_index and not self._control_bytes and self._values.has_plain_rows
+        if not is_plain or self._structure.num_slots_per_row != 1:
+            return None
+        offset, _ = self._buffers[0]
+        return offset + start * self._entry_bytes, (end - start) * self._entry_bytes
+
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
         offset, size = self._buffers[0]
         slots = self._structure.num_slots_per_row

@@ -95,6 +95,12 @@ class Page(ABC):
         """
         return None
 
+    def plain_bytes(self, start: int, end: int) -> ByteRange | None:
+        """Return the bytes of rows `[start, end)` if they are plain values of one width, without nulls; None
+        if they have to be decoded.
+        """
+        return None
+
     @property
     @abstractmethod
     def decoded_bytes(self) -> int:

@@ -247,6 +247,9 @@ class ColumnReader:
     def page_ranges(self, start: int, end: int) -> None:
         """Return None: the column is read on its own."""
 
+    def plain_values(self, start: int, end: int) -> None:
+        """Return None: values are always decoded."""
+
     def known_pages(self) -> None:
         """Return None: rows are taken from the column on its own."""
 

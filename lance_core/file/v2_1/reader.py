@@ -25,7 +25,7 @@ from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
-from lance_core.file.page_ranges import PageRange
+from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows
 from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, OffsetOverflow
 from lance_core.schema.fields import Field
@@ -123,6 +123,19 @@ class ColumnReader:
         list_type = None if self._is_leaf else self._field.arrow_type
         leaf_type = self._leaves[0].arrow_type
         return [PageRange(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
+
+    def plain_values(self, start: int, end: int) -> PlainValues | None:
+        """Return the place of rows `[start, end)` in the file, or None; see
+        `lance_core.file.column_readers`.
+        """
+        reader = self._file.range_reader()
+        if reader is None or not self._is_leaf or not 0 <= start < end <= self.num_rows:
+            return None
+        found = self._leaves[0].plain_bytes(start, end)
+        if found is None:
+            return None
+        offset, num_bytes = found
+        return PlainValues(*reader, offset, num_bytes // (end - start), end - start)
 
     def known_pages(self) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
@@ -331,6 +344,14 @@ class _Leaf:
         page = self._page(number)
         with self._located(number):
             return page.plan(self._file.read_ranges, start - first, end - first)
+
+    def plain_bytes(self, start: int, end: int) -> tuple[int, int] | None:
+        """Return the place of plain rows of one page; see `Page.plain_bytes`."""
+        if not self.in_one_page(start, end):
+            return None
+        number = self.page_number(start)
+        first = self.starts[number]
+        return self._page(number).plain_bytes(start - first, end - first)
 
     def decode(self, read: PageRead, buffers: list[pa.Buffer], start: int) -> LeafSlice:
         """Decode the bytes of a planned read of rows from `start` on."""

@@ -95,6 +95,15 @@ __attribute__((noinline)) bool copy_all(const Copy* copies, size_t n) {
   return true;
 }
 
+// As for `copy_all`.
+__attribute__((noinline)) bool read_guarded(void (*read)(void*), void* argument) {
+  if (sigsetjmp(guarded.jump, 0) != 0) {
+    return false;
+  }
+  read(argument);
+  return true;
+}
+
 }  // namespace
 
 FileMap::FileMap(int descriptor, size_t bytes) {
@@ -140,6 +149,14 @@ bool GuardedCopies::run(const std::vector<Copy>& copies) const {
   size_t num_bytes = 0;
   for (const Copy& copy : copies) num_bytes += copy.length;
   count_reads(copies.size(), num_bytes);
+  return done;
+}
+
+bool GuardedCopies::run(void (*read)(void*), void* argument) const {
+  guarded.maps = maps_.data();
+  guarded.num_maps = maps_.size();
+  bool done = read_guarded(read, argument);
+  guarded.num_maps = 0;
   return done;
 }
 

@@ -40,7 +40,7 @@ class FileMap {
   size_t bytes_ = 0;
 };
 
-// Copies out of maps. The guard exists for the lifetime of this object.
+// Copies out of maps, and other reads of them. The guard exists for the lifetime of this object.
 class GuardedCopies {
  public:
   explicit GuardedCopies(std::vector<MapRange> maps);
@@ -50,6 +50,10 @@ class GuardedCopies {
 
   // Copies bytes of the maps or other memory. Returns false if the system could not read all of them.
   bool run(const std::vector<Copy>& copies) const;
+
+  // Calls a function that reads the maps. Returns false if the system could not read them: then the function ended in
+  // the middle, without destructors of its objects. So the function must own nothing.
+  bool run(void (*read)(void*), void* argument) const;
 
  private:
   std::vector<MapRange> maps_;

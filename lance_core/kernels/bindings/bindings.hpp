@@ -104,5 +104,6 @@ void bind_vector_index(nb::module_& m);    // vector_index.cpp
 void bind_scalar_index(nb::module_& m);    // scalar_index.cpp
 void bind_text(nb::module_& m);            // text.cpp
 void bind_index(nb::module_& m);           // index.cpp
+void bind_vectors(nb::module_& m);         // vectors.cpp
 
 }  // namespace lance

@@ -555,4 +555,5 @@ NB_MODULE(_kernels, m) {
   bind_vector_index(m);
   bind_scalar_index(m);
   bind_text(m);
+  bind_vectors(m);
 }

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_core.encodings.picking import Picking
 from lance_core.file.column_readers import ColumnReader
-from lance_core.file.page_ranges import PageRange
+from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows
 from lance_core.kernels import ColumnPages
 from lance_core.schema.fields import Field
@@ -66,6 +66,11 @@ class VerifiedColumn:
         """Check the pages of rows `[start, end)`, then return their page ranges for a kernel."""
         self._verify(start, end)
         return self._reader.page_ranges(start, end)
+
+    def plain_values(self, start: int, end: int) -> PlainValues | None:
+        """Check the pages of rows `[start, end)`, then return their place."""
+        self._verify(start, end)
+        return self._reader.plain_values(start, end)
 
     def known_pages(self) -> ColumnPages | None:
         """Return the pages for a kernel if all of them are checked, since a kernel may take any row."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression, conjuncts
 from lance_core.scan.plan.options import Computed
@@ -21,11 +23,13 @@ def bind_filter(
     substrait: bytes | None = None,
     *,
     repeatable: bool = False,
+    found: Sequence[pa.Field] = (),
 ) -> Expression | None:
     """Return the filter of a scan, given as SQL, as an Arrow expression or as Substrait bytes.
 
     A filter that is bound already is returned as it is. With `repeatable`, SQL that asks for the current time
-    is refused: the same filter must always mean the same rows.
+    is refused: the same filter must always mean the same rows. The filter may name the columns `found` that a
+    search adds, too.
 
     Raises:
         InvalidInputError: the filter does not parse, names an unknown column, is no condition, or is given
@@ -37,20 +41,20 @@ def bind_filter(
             raise InvalidInputError("filter and substrait_filter exclude each other")
         from lance_core.expressions.substrait import parse_substrait
 
-        return parse_substrait(substrait, expression_schema(schema))
+        return parse_substrait(substrait, expression_schema(schema, found))
     if condition is None or isinstance(condition, Expression):
         return condition
     if isinstance(condition, str):
         # Late: the parsers take longer to load than the rest of the package.
         from lance_core.expressions.sql import parse_filter
 
-        return parse_filter(condition, expression_schema(schema), repeatable=repeatable)
+        return parse_filter(condition, expression_schema(schema, found), repeatable=repeatable)
     import pyarrow.compute as pc  # late, too
 
     if isinstance(condition, pc.Expression):
         from lance_core.expressions.arrow import parse_arrow
 
-        return parse_arrow(condition, expression_schema(schema))
+        return parse_arrow(condition, expression_schema(schema, found))
     raise TypeError(f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}")
 
 
@@ -78,8 +82,10 @@ def either(conditions: Sequence[Expression]) -> Expression:
     return disjunction(conditions)
 
 
-def bind_columns(schema: Schema, columns: Mapping[str, str], *, repeatable: bool = False) -> Computed:
-    """Return computed columns, given as SQL by name; `repeatable` is that of `bind_filter`.
+def bind_columns(
+    schema: Schema, columns: Mapping[str, str], *, repeatable: bool = False, found: Sequence[pa.Field] = ()
+) -> Computed:
+    """Return computed columns, given as SQL by name; `repeatable` and `found` are those of `bind_filter`.
 
     Raises:
         InvalidInputError: an expression does not parse or names an unknown column; the message names it.
@@ -87,7 +93,7 @@ def bind_columns(schema: Schema, columns: Mapping[str, str], *, repeatable: bool
     """
     from lance_core.expressions.sql import parse_expression  # late, as in bind_filter
 
-    known = expression_schema(schema)
+    known = expression_schema(schema, found)
     computed = []
     for name, text in columns.items():
         if not isinstance(name, str) or not isinstance(text, str):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
+from lance_core.scan.plan.nearest import NearestQuery
 
 DEFAULT_BATCH_BYTES = 2 << 20
 
@@ -65,8 +66,13 @@ class ScanOptions:
             see `lance_core.scan.run.stored_scan`.
         use_scalar_index: Let indices find the rows for the filter, where they can.
         fast_search: Leave out the fragments that an index does not cover, if an index answers a part of the
-            filter.
+            filter. With `nearest`: if an index serves the search.
         batch_bytes: Most bytes of a streamed batch, except one of one row.
+        nearest: Return the rows with the nearest vectors instead, nearest first. Limit and offset count these
+            rows.
+        prefilter: Search only rows that match the filter. Otherwise the filter applies to the rows that the
+            search finds, except for its guards, which always apply before.
+        with_scores: Append the columns of a search that `columns` does not name, such as `_distance`.
 
     Raises:
         InvalidInputError: an option is out of range; the message names it.
@@ -91,6 +97,9 @@ class ScanOptions:
     stored: bool = False
     use_scalar_index: bool = True
     fast_search: bool = False
+    nearest: NearestQuery | None = None
+    prefilter: bool = False
+    with_scores: bool = True
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -108,6 +117,8 @@ class ScanOptions:
                 raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
         if self.strict_batch_size and self.batch_rows is None:
             raise InvalidInputError("strict_batch_size needs batch_rows")
+        if self.nearest is not None and self.include_deleted_rows:
+            raise InvalidInputError("a search finds no deleted rows, but include_deleted_rows is true")
         if self.blob_handling not in BLOB_HANDLINGS:
             raise InvalidInputError(
                 f"blob_handling must be one of {', '.join(BLOB_HANDLINGS)}, got {self.blob_handling!r}"

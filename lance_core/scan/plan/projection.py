@@ -8,7 +8,7 @@ reach into the descriptors of blobs (`b.kind`), which are structs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
@@ -142,24 +142,40 @@ _whole: WeakKeyDictionary[Schema, dict[tuple[bool, tuple[str, ...]], Projection]
 
 def project_filtered(schema: Schema, options: ScanOptions, condition: Expression) -> FilteredProjection:
     """Return the columns that a scan returns and that its filter reads; errors are those of `project`."""
-    returned = project(schema, options)
+    return with_inputs(schema, project(schema, options), [condition])
+
+
+def with_inputs(
+    schema: Schema,
+    returned: Projection,
+    expressions: Sequence[Expression],
+    besides: Collection[str] = (),
+) -> FilteredProjection:
+    """Return the columns of a projection, and behind them the top-level columns that expressions name.
+
+    The names `besides` are no columns of the table.
+    """
     columns_read = list(returned.columns)
     inputs = {}
-    for column in _inputs(schema, condition):
+    for column in _inputs(schema, *expressions, besides=besides):
         if column not in columns_read:
             columns_read.append(column)
         inputs[column.output.name] = columns_read.index(column)
     return FilteredProjection(tuple(columns_read), returned.schema, len(returned.columns), inputs)
 
 
-def expression_schema(schema: Schema) -> pa.Schema:
-    """Return the columns that expressions may name: the columns of the table, and the row columns."""
+def expression_schema(schema: Schema, found: Sequence[pa.Field] = ()) -> pa.Schema:
+    """Return the columns that expressions may name: the columns of the table, the row columns, and the
+    columns `found` that a search adds.
+    """
     known = _expression_schemas.get(schema)
     if known is None:
         fields = [_data_column(field.name, field, (), False).output for field in schema.fields]
         names = {field.name for field in fields}
         fields += [_row_column(name).output for name in ROW_COLUMNS if name not in names]
         known = _expression_schemas[schema] = pa.schema(fields)
+    for field in found:
+        known = known.append(field)
     return known
 
 
@@ -246,15 +262,18 @@ def _computed(
     return ComputedColumn(output, value, _inputs(schema, value))
 
 
-def _inputs(schema: Schema, expression: Expression) -> tuple[DataColumn | RowColumn, ...]:
-    """Return the top-level columns that contain the fields that an expression names, without all other
-    children. JSON is stored JSON if the expression takes it so everywhere.
+def _inputs(
+    schema: Schema, *expressions: Expression, besides: Collection[str] = ()
+) -> tuple[DataColumn | RowColumn, ...]:
+    """Return the top-level columns that contain the fields that expressions name, without all other children,
+    and without the names `besides`. JSON is stored JSON if the expressions take it so everywhere.
     """
     below: dict[str, list[Path]] = {}
-    for top, *rest in columns(expression):
-        below.setdefault(top, []).append(tuple(rest))
+    for top, *rest in (path for expression in expressions for path in columns(expression)):
+        if top not in besides:
+            below.setdefault(top, []).append(tuple(rest))
     fields = {field.name: field for field in schema.fields}
-    stored = stored_only(expression)
+    stored = stored_only(*expressions)
     return tuple(
         _input(top, _keep_read(fields[top], rest), top in stored) if top in fields else _row_column(top)
         for top, rest in below.items()

@@ -11,7 +11,8 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.ordering import project_order
-from lance_core.scan.plan.projection import ROW_ID, project
+from lance_core.scan.plan.projection import ROW_ID
+from lance_core.scan.plan.search_projection import result_schema
 from lance_core.table.snapshot import Snapshot
 
 
@@ -33,7 +34,7 @@ class ScanPlan:
         fragment_scans: In the order of the rows of the scan; none is empty. With a filter or
             an order, they have the rows that are filtered or sorted, and the execution applies limit and
             offset.
-        num_rows: Rows of all fragment scans.
+        num_rows: Rows of all fragment scans. With a search, these are the rows that are searched.
     """
 
     options: ScanOptions
@@ -55,14 +56,15 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
             message names it.
         UnsupportedFeatureError: a column cannot be read; the message names it.
     """
-    schema = project(snapshot.manifest.schema, options).schema
+    schema = result_schema(snapshot.manifest.schema, options)
     if options.include_deleted_rows and ROW_ID not in schema.names:
         raise InvalidInputError("include_deleted_rows needs row ids, but with_row_id is false")
-    if options.order_by:
+    if options.order_by and options.nearest is None:
         project_order(snapshot.manifest.schema, options.order_by)
         if not schema.names:  # rows without columns are all the same
             options = replace(options, order_by=())
-    is_cut_later = options.filter is not None or bool(options.order_by)
+    is_search = options.nearest is not None
+    is_cut_later = is_search or options.filter is not None or bool(options.order_by)
     skip, left = (0, None) if is_cut_later else (options.offset or 0, options.limit)
     rows = _rows_of_fragments(snapshot, options)
     if skip or left is not None:

@@ -18,7 +18,7 @@ from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.values import concat_arrays, seen_as
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.column_readers import ColumnReader
-from lance_core.file.page_ranges import PageRange
+from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import ColumnPages, OffsetOverflow
 from lance_core.scan.files.data_files import FragmentFiles
@@ -105,6 +105,12 @@ class StoredColumn:
     def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
         """Return the page ranges of rows `[start, end)`; see `ColumnReader.page_ranges`."""
         return self._reader.page_ranges(start, end)
+
+    def plain_values(self, start: int, end: int) -> PlainValues | None:
+        """Return the place of the values of rows `[start, end)`, or None if they have to be read, or if the
+        column is a field of structs.
+        """
+        return None if self._column.path else self._reader.plain_values(start, end)
 
     def present(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
         """Return the arrays of the reader in the form that users see."""

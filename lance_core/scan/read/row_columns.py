@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
@@ -77,6 +78,16 @@ class RowColumns:
             CorruptFileError: two live rows have the same id.
             LanceError: ids or deletions cannot be read.
         """
+        addresses, found = self.located(row_ids, live)
+        return addresses[found]
+
+    def located(
+        self, row_ids: RowIds, live: Callable[[Fragment], LiveRows]
+    ) -> tuple[RowIds, npt.NDArray[np.bool_]]:
+        """Return the address of the live row of each stable id, and whether there is one.
+
+        The address of an id without a live row is 0. Arguments and errors are those of `addresses_of`.
+        """
         wanted, inverse = np.unique(row_ids, return_inverse=True)
         addresses = np.zeros(len(wanted), dtype=np.uint64)
         found = np.zeros(len(wanted), dtype=bool)
@@ -92,7 +103,7 @@ class RowColumns:
                 )
             found[positions] = True
             addresses[positions] = (np.uint64(fragment.id) << np.uint64(32)) | rows.astype(np.uint64)
-        return addresses[inverse][found[inverse]]
+        return addresses[inverse], found[inverse]
 
     def _hidden_column(self, fragment: Fragment, kind: Lineage) -> ColumnReader | None:
         """Return the hidden column of a data file with a sequence; None if the manifest has the sequence."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
@@ -104,7 +105,15 @@ class AddressFinder:
         """
         if not self._manifest.has_stable_row_ids:
             return self.only_live(row_ids)
-        return self._row_columns.addresses_of(row_ids, lambda fragment: self._fragments.get(fragment).live)
+        addresses, found = self.located(row_ids)
+        return addresses[found]
+
+    def located(self, row_ids: Keys) -> tuple[Keys, npt.NDArray[np.bool_]]:
+        """Return the address of the live row of each stable row id, and whether there is one.
+
+        The address of an id without a live row is 0. Errors are those of `of_row_ids`.
+        """
+        return self._row_columns.located(row_ids, lambda fragment: self._fragments.get(fragment).live)
 
     @cached_property
     def _ends(self) -> Keys:

@@ -564,8 +564,9 @@ def test_every_kernel_is_here() -> None:
         "nearest_centroids",
         "sum_clusters",
     }
+    in_test_vectors = {"Comparison", "nearest_in_file", "nearest_vectors", "vector_distances"}
     errors = {"ChunkOverflow", "CorruptData", "InvalidPath", "NoResult", "OffsetOverflow"}
     no_kernels = {"Block", "LONGEST_RUN"} | errors
-    tried_elsewhere = in_test_takes | in_test_vector_index
+    tried_elsewhere = in_test_takes | in_test_vector_index | in_test_vectors
     names = set(kernels.__all__) - no_kernels - made_of_values - of_arrow_data - tried_elsewhere
     assert [name for name in sorted(names) if f"kernels.{name}(" not in source and name not in source] == []

@@ -1,0 +1,1 @@
+"""Search of the rows whose vectors are nearest to queries."""

@@ -1,0 +1,260 @@
+"""Search with a vector index, joined with an exact search of the rows that the index does not cover.
+
+Every segment of the index gives its nearest rows. Rows that are deleted, that the segment does not cover any
+more, or that do not match the filter are left out inside of the search. The distances are the estimates of
+the index, or exact: if the search asks for it (`refine_factor`), if it has bounds of distances, or if rows
+without an index take part, whose exact distances could not be compared with estimates. The distance of a row
+with several vectors is always exact: the index only proposes rows with a vector near to one of the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from lance_core.expressions.tree import Expression
+from lance_core.index.vector.segment_search import Neighbours, SegmentQuery, VectorSegment
+from lance_core.pool import run_all
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.nearest.candidates import Candidates, best_of, join
+from lance_core.scan.nearest.comparing import Comparer
+from lance_core.scan.nearest.exact import exact_candidates
+from lance_core.scan.plan.nearest import NearestQuery
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, project
+from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.read.row_columns import RowColumns
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.execute import scan_batches
+from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.take.address_finder import AddressFinder
+from lance_core.scan.take.keys import Keys, fragments_of, grouped, rows_of
+from lance_core.scan.take.open_fragments import OpenFragments
+from lance_core.scan.take.row_taker import RowTaker
+from lance_core.table.snapshot import Snapshot
+
+# Bytes of vectors that are taken at once, for their exact distances.
+_TAKEN_BYTES = 8 << 20
+# If a filter leaves at most so many rows, their exact distances cost less than a search of the index.
+_FEW_MATCHES = 2048
+
+Allowed = Callable[[Keys], npt.NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class CoveringSegment:
+    """An opened segment of a vector index, and the fragments of a search that it covers."""
+
+    segment: VectorSegment
+    fragment_ids: frozenset[int]
+
+
+class IndexedSearch:
+    """A search of some rows with an index."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        query: NearestQuery,
+        segments: Sequence[CoveringSegment],
+        condition: Expression | None,
+        plan: ScanPlan,
+        budget: MemoryBudget,
+        files: DataFiles,
+        strategy: Strategy,
+    ) -> None:
+        """Prepare a search with one or more segments of one index; the arguments besides are those of
+        `exact_candidates`.
+        """
+        self._snapshot = snapshot
+        self._query = query
+        self._segments = segments
+        self._condition = condition
+        self._plan = plan
+        self._reads = budget, files, strategy
+        self._open = OpenFragments(snapshot, files)
+        self._finder = AddressFinder(snapshot, self._open, RowColumns(snapshot, files))
+        self._metric = segments[0].segment.metric
+
+    def candidates(self) -> Candidates:
+        """Return the nearest rows of each query.
+
+        Raises:
+            LanceError: Something cannot be read.
+        """
+        query = self._query
+        covered = frozenset[int]().union(*(each.fragment_ids for each in self._segments))
+        scans = self._plan.fragment_scans
+        others = [scan for scan in scans if scan.fragment_id not in covered]
+        has_others = bool(others) and not self._plan.options.fast_search
+        has_bounds = (query.lower, query.upper) != (None, None)
+        is_exact = all(each.segment.is_exact for each in self._segments)
+        is_refined = (
+            query.refine_factor is not None
+            or query.vectors.is_multiple
+            or (not is_exact and (has_others or has_bounds))
+        )
+        found = self._of_segments(covered, within_bounds=not is_refined)
+        if is_refined:
+            found = self._exact(found)
+        parts = [best_of([found], query.k)]
+        if has_others:
+            plan = self._plan.with_fragment_scans(others)
+            parts.append(
+                exact_candidates(self._snapshot, query, self._metric, self._condition, plan, *self._reads)
+            )
+        return best_of(parts, query.k)
+
+    def _of_segments(self, covered: frozenset[int], *, within_bounds: bool) -> Candidates:
+        """Return what the segments find for each query."""
+        matching: Keys | None = None
+        if self._condition is not None:
+            matching, addresses = self._matching(covered)
+            if len(matching) <= max(_FEW_MATCHES, self._query.k):
+                return self._exact(self._all_of(matching, addresses))
+        calls = [
+            partial(self._found, number, each, matching, within_bounds)
+            for number in range(len(self._query.numbers))
+            for each in self._segments
+        ]
+        found = [call() for call in calls] if len(calls) < 2 else run_all(calls)
+        if self._query.vectors.is_multiple:
+            return _distinct(found)
+        return best_of(found, self._query.k * (self._query.refine_factor or 1))
+
+    def _matching(self, covered: frozenset[int]) -> tuple[Keys, Keys]:
+        """Return the ids and the addresses of the rows of covered fragments that match the filter, in the
+        order of the ids.
+        """
+        options = ScanOptions(
+            columns=(),
+            filter=self._condition,
+            guards=self._plan.options.guards,
+            with_row_id=True,
+            with_row_address=True,
+            verify_checksums=self._plan.options.verify_checksums,
+            use_scalar_index=self._plan.options.use_scalar_index,
+        )
+        schema = project(self._snapshot.manifest.schema, options).schema
+        scans = [scan for scan in self._plan.fragment_scans if scan.fragment_id in covered]
+        plan = replace(self._plan, options=options, schema=schema).with_fragment_scans(scans)
+        budget, files, strategy = self._reads
+        ids, addresses = [np.array([], np.uint64)], [np.array([], np.uint64)]
+        quick = replace(strategy, is_stream=False)
+        with closing(scan_batches(self._snapshot, plan, budget, files, quick)) as batches:
+            for batch in batches:
+                ids.append(batch[ROW_ID].to_numpy())
+                addresses.append(batch[ROW_ADDRESS].to_numpy())
+        matching = np.concatenate(ids)
+        order = np.argsort(matching)
+        return matching[order], np.concatenate(addresses)[order]
+
+    def _all_of(self, row_ids: Keys, addresses: Keys) -> Candidates:
+        """Return rows as candidates of every query, with distances that are not known yet."""
+        num_queries = self._query.num_queries
+        return Candidates(
+            np.repeat(np.arange(num_queries, dtype=np.int32), len(row_ids)),
+            np.zeros(num_queries * len(row_ids), np.float32),
+            np.tile(row_ids, num_queries),
+            np.tile(addresses, num_queries),
+        )
+
+    def _found(
+        self, number: int, covering: CoveringSegment, matching: Keys | None, within_bounds: bool
+    ) -> Candidates:
+        """Return the nearest rows of one segment for one query vector."""
+        query = self._query
+        wanted = query.k * (query.refine_factor or 1)
+        kind = query.vectors.query_type(self._metric)
+        asked = SegmentQuery(
+            query.numbers[number].astype(kind),
+            wanted,
+            minimum_probes=query.minimum_probes,
+            maximum_probes=query.maximum_probes,
+            search_effort=query.search_effort,
+            candidates=query.candidates,
+            approximation=query.approximation,
+            lower=query.lower if within_bounds else None,
+            upper=query.upper if within_bounds else None,
+            allowed=self._allowed(covering, matching),
+        )
+        while True:
+            found = covering.segment.nearest(asked)
+            located = self._located(number if query.is_batch else 0, covering, found)
+            if len(located.queries) >= wanted or len(found.keys) < asked.num_nearest:
+                return located
+            # Some rows are deleted, or have moved out of the covered fragments since the index was built.
+            asked = replace(asked, num_nearest=2 * asked.num_nearest)
+
+    def _allowed(self, covering: CoveringSegment, matching: Keys | None) -> Allowed | None:
+        """Return the test for row keys of a segment that decides which rows may be found."""
+        if matching is not None:
+            return partial(_are_in, matching)
+        if self._snapshot.manifest.has_stable_row_ids:
+            return None  # `_located` knows which ids have a live row
+        return partial(self._are_live, np.array(sorted(covering.fragment_ids), np.uint64))
+
+    def _are_live(self, fragment_ids: Keys, addresses: Keys) -> npt.NDArray[np.bool_]:
+        """Return whether addresses are those of live rows of some fragments."""
+        fragments = fragments_of(addresses)
+        is_live = _are_in(fragment_ids, fragments)
+        known = self._snapshot.manifest.fragment_by_id
+        for fragment_id, chosen in grouped(fragments):
+            fragment = known.get(fragment_id)
+            if fragment is not None and fragment.num_rows < fragment.physical_rows:
+                rows = rows_of(addresses[chosen])
+                is_live[chosen] &= self._open.get(fragment).live.are_live(rows)
+        return is_live
+
+    def _located(self, number: int, covering: CoveringSegment, found: Neighbours) -> Candidates:
+        """Return the answer of a segment with the addresses of its rows, without rows that do not exist."""
+        keys, distances = found
+        if self._snapshot.manifest.has_stable_row_ids:
+            addresses, is_there = self._finder.located(keys)
+            covered = np.array(sorted(covering.fragment_ids), np.uint64)
+            is_there &= _are_in(covered, fragments_of(addresses))
+            keys, distances, addresses = keys[is_there], distances[is_there], addresses[is_there]
+        else:
+            addresses = keys
+        return Candidates(np.full(len(keys), number, np.int32), distances, keys, addresses)
+
+    def _exact(self, candidates: Candidates) -> Candidates:
+        """Return candidates with their exact distances, without those beyond the bounds of the search."""
+        budget, files, _ = self._reads
+        query = self._query
+        options = ScanOptions(columns=(query.column,))
+        taker = RowTaker(self._snapshot, project(self._snapshot.manifest.schema, options), files)
+        parts = []
+        for number, chosen in grouped(candidates.queries):
+            numbers = query.numbers[[number]] if query.is_batch else query.numbers
+            comparer = Comparer(query, self._metric, numbers)
+            mine = candidates.at(chosen)
+            distances = [np.array([], np.float32)]
+            for batch in taker.batches(mine.addresses, _TAKEN_BYTES):
+                with budget.require(batch.get_total_buffer_size()):
+                    distances.append(comparer.distances(batch.columns)[0])
+            exact = np.concatenate(distances)
+            kept = comparer.are_within(exact)
+            parts.append(mine._replace(distances=exact).at(kept))
+        return join(parts)
+
+
+def _distinct(parts: Sequence[Candidates]) -> Candidates:
+    """Return the rows that were found for one or more vectors of a query, each once."""
+    joined = join(parts)
+    _, first = np.unique(joined.row_ids, return_index=True)
+    return joined.at(first)
+
+
+def _are_in(known: Keys, keys: Keys) -> npt.NDArray[np.bool_]:
+    """Return whether keys are among ascending `known` keys."""
+    if not len(known):
+        return np.zeros(len(keys), bool)
+    places = np.searchsorted(known, keys)
+    are_in: npt.NDArray[np.bool_] = known[np.minimum(places, len(known) - 1)] == keys
+    return are_in

@@ -1,0 +1,42 @@
+"""A scan that returns the rows with the nearest vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pyarrow as pa
+
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.nearest.candidates import Candidates
+from lance_core.scan.nearest.exact import exact_candidates
+from lance_core.scan.nearest.results import FoundRows, result_runs
+from lance_core.scan.plan.nearest import DISTANCE, QUERY_INDEX, NearestQuery
+from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.plan.search_projection import project_search
+from lance_core.scan.run.batch_cutter import BatchRun
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.strategy import Strategy
+from lance_core.table.snapshot import Snapshot
+
+
+def nearest_runs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Generator[BatchRun, None, None]:
+    """Yield the batches of a plan with a search of nearest rows.
+
+    Raises:
+        LanceError: Something cannot be read, or an expression has no value.
+    """
+    query = plan.options.nearest
+    assert query is not None
+    projection = project_search(snapshot.manifest.schema, plan.options)
+    metric = query.metric or query.vectors.default_metric
+    candidates = exact_candidates(snapshot, query, metric, projection.before, plan, budget, files, strategy)
+    yield from result_runs(snapshot, plan.options, projection, _found(candidates, query), budget, files)
+
+
+def _found(candidates: Candidates, query: NearestQuery) -> FoundRows:
+    scores = {DISTANCE: pa.array(candidates.distances)}
+    if query.is_batch:
+        scores[QUERY_INDEX] = pa.array(candidates.queries)
+    return FoundRows(candidates.addresses, scores)

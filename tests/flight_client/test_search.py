@@ -1,0 +1,221 @@
+"""Search of nearest rows on a server: commands, tickets, and the client."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from google.protobuf.any_pb2 import Any as Any_
+from pyarrow import flight
+
+import flight_client
+import lance_core
+from flight_client import InvalidInputError, RemoteDataset
+from flight_server.proto.command_pb2 import Command
+from support.cluster import Cluster
+from support.nearest import expected_ids, lattice, vector_table
+from support.server import serving
+
+QUERY = [1.0, 0.0, -1.0, 2.0, 0.0, 1.0]
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return vector_table(lattice(1000, 6))
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    table: pa.Table, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cluster, lance_core.LanceDataset]]:
+    root = tmp_path_factory.mktemp("root")
+    local = lance_core.write_dataset(table, root / "t.lance", max_rows_per_file=150)
+    local.delete("id % 10 = 3")
+    cluster = Cluster(root, tmp_path_factory.mktemp("logs"), 2)
+    try:
+        for number in range(2):
+            cluster.start(number)
+        yield cluster, local
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def local(cluster: tuple[Cluster, lance_core.LanceDataset]) -> lance_core.LanceDataset:
+    return cluster[1]
+
+
+@pytest.fixture(scope="module")
+def remote(cluster: tuple[Cluster, lance_core.LanceDataset]) -> Iterator[RemoteDataset]:
+    with flight_client.connect(cluster[0].uris) as client:
+        yield client.dataset("t")
+
+
+CASES: list[dict[str, Any]] = [
+    {},
+    {"columns": ["id"]},
+    {"columns": ["id"], "with_row_id": True},
+    {"filter": "group = 3", "prefilter": True},
+    {"filter": "group = 3 AND _distance < 12"},
+    {"columns": {"n": "id + 1", "d": "_distance"}},
+    {"columns": ["id"], "limit": 4, "offset": 3},
+    {"filter": "group > 4", "prefilter": True, "limit": 3},
+]
+
+
+@pytest.mark.parametrize("arguments", CASES, ids=str)
+def test_a_scan_with_a_search_is_the_local_one(
+    remote: RemoteDataset, local: lance_core.LanceDataset, arguments: dict[str, Any]
+) -> None:
+    nearest = {"column": "v", "q": QUERY, "k": 17}
+    expected = local.to_table(nearest=nearest, **arguments)
+    scanner = remote.scanner(nearest=nearest, **arguments)
+    assert scanner.to_table() == expected
+    assert len(scanner.plan.endpoints) == 1
+    assert scanner.count_rows() == expected.num_rows
+
+
+@pytest.mark.parametrize("filter_", [None, "group IN (1, 2)", pc.field("group") < 3])
+@pytest.mark.parametrize("num_queries", [None, 1, 5])
+def test_servers_search_a_part_each(
+    remote: RemoteDataset, local: lance_core.LanceDataset, filter_: Any, num_queries: int | None
+) -> None:
+    q = QUERY if num_queries is None else lattice(num_queries, 6, seed=3)
+    found = remote.search(q, k=9, columns=["id"], filter=filter_)
+    nearest = {"column": "v", "q": q, "k": 9}
+    expected = local.to_table(columns=["id"], nearest=nearest, filter=filter_, prefilter=True)
+    assert found == expected
+    split = flight.FlightDescriptor.for_command(
+        json.dumps(
+            {
+                "scan": {
+                    "dataset": "t",
+                    "split_search": True,
+                    "nearest": {"column": "v", "q": QUERY},
+                }
+            }
+        ).encode()
+    )
+    info = flight.connect(remote._snapshot.connections.uris[0]).get_flight_info(split)
+    assert len(info.endpoints) == 2
+
+
+def test_a_filter_after_the_search_may_leave_fewer_rows(
+    remote: RemoteDataset, local: lance_core.LanceDataset
+) -> None:
+    found = remote.search(QUERY, "v", 9, filter="group = 2", prefilter=False)
+    nearest = {"column": "v", "q": QUERY, "k": 9}
+    assert found == local.to_table(nearest=nearest, filter="group = 2")
+    assert found.num_rows < 9
+
+
+def test_engines_read_what_was_found(remote: RemoteDataset) -> None:
+    found = remote.search(QUERY, k=5, columns=["id"])
+    largest = duckdb.sql("SELECT max(_distance) FROM found").fetchall()
+    assert largest == [(max(found["_distance"].to_pylist()),)]
+    frame = pl.from_arrow(found)
+    assert isinstance(frame, pl.DataFrame)
+    assert frame["id"].to_list() == found["id"].to_pylist()
+
+
+def test_every_form_of_a_query(
+    cluster: tuple[Cluster, lance_core.LanceDataset], remote: RemoteDataset
+) -> None:
+    """The forms of JSON and of protobuf, and those of the client, give the same rows."""
+    expected = remote.search(QUERY, "v", 6, columns=["id"])
+    encoded = base64.b64encode(np.array(QUERY, "<f4").tobytes()).decode()
+    connection = flight.connect(cluster[0].uris[0])
+    for q in (QUERY, encoded):
+        fields = {"dataset": "t", "columns": ["id"], "nearest": {"column": "v", "q": q, "k": "6"}}
+        ticket = flight.Ticket(json.dumps({"scan": fields}).encode())
+        assert connection.do_get(ticket).read_all() == expected
+    command = Command()
+    command.scan.dataset = "t"
+    command.scan.columns.names.append("id")
+    command.scan.nearest.column = "v"
+    command.scan.nearest.k = 6
+    command.scan.nearest.q.values.extend(QUERY)
+    assert connection.do_get(_ticket(command)).read_all() == expected
+    command.scan.nearest.q.data = np.array(QUERY, "<f4").tobytes()
+    with pytest.raises(pa.ArrowInvalid, match="values and data"):
+        connection.do_get(_ticket(command))
+    command.scan.nearest.ClearField("q")
+    command.scan.nearest.queries.vectors.add().data = np.array(QUERY, "<f4").tobytes()
+    command.scan.nearest.distance_range.upper = expected["_distance"][3].as_py()
+    batch = connection.do_get(_ticket(command)).read_all()
+    assert batch.column_names == ["query_index", "id", "_distance"]
+    kept = pc.less(expected["_distance"], expected["_distance"][3])
+    assert batch["id"].to_pylist() == expected.filter(kept)["id"].to_pylist()
+    for q in (np.array(QUERY), np.array(QUERY, np.float32), pa.array(QUERY), tuple(QUERY)):
+        assert remote.search(q, k=6, columns=["id"]) == expected
+
+
+def _ticket(command: Command) -> flight.Ticket:
+    envelope = Any_(type_url="type.googleapis.com/lance_flight.v1.Command", value=command.SerializeToString())
+    return flight.Ticket(envelope.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"nearest": {"column": "v"}}, "the field q is missing"),
+        ({"nearest": {"column": "v", "q": []}}, "nearest.q: expected base64, a list"),
+        ({"nearest": {"column": "v", "q": [1, "a"]}}, r"q\[1\]: expected a number"),
+        ({"nearest": {"column": "v", "q": [[1], "??"]}}, "expected base64"),
+        ({"nearest": {"column": "v", "q": QUERY, "k": 0}}, "nearest.k: expected 1 to"),
+        ({"nearest": {"column": "v", "q": QUERY, "probes": 1}}, "unknown field 'probes'"),
+        ({"nearest": {"column": "v", "q": QUERY, "distance_range": [1]}}, "a lower and an upper bound"),
+        ({"nearest": {"column": "w", "q": QUERY}}, "there is no column 'w'"),
+        ({"nearest": {"column": "v", "q": "AAAA"}}, "no values of float32"),
+        ({"split_search": True}, "split_search: needs nearest"),
+        ({"nearest": {"column": "v", "q": QUERY}, "split_search": True, "limit": 1}, "no limit"),
+        ({"nearest": {"column": "v", "q": QUERY}, "split_search": True, "filter": "id > 1"}, "prefilter"),
+    ],
+)
+def test_wrong_fields_are_named(
+    cluster: tuple[Cluster, lance_core.LanceDataset], fields: dict[str, Any], words: str
+) -> None:
+    """T19: a command with a wrong search is refused before anything is read."""
+    command = json.dumps({"scan": {"dataset": "t", **fields}}).encode()
+    connection = flight.connect(cluster[0].uris[0])
+    with pytest.raises(pa.ArrowInvalid, match=words):
+        connection.get_flight_info(flight.FlightDescriptor.for_command(command))
+
+
+def test_the_client_names_what_is_wrong(remote: RemoteDataset) -> None:
+    with pytest.raises(InvalidInputError, match="Query vector size 2"):
+        remote.search([1.0, 2.0])
+    with pytest.raises(InvalidInputError, match="'q' is missing"):
+        remote.to_table(nearest={"column": "v"})
+    with pytest.raises(InvalidInputError, match="q: expected numbers, found string"):
+        remote.search(["a", "b"])
+    with pytest.raises(InvalidInputError, match="found null"):
+        remote.search([1.0, None])
+
+
+def test_exact_rows_are_those_of_numpy(remote: RemoteDataset, local: lance_core.LanceDataset) -> None:
+    rows = local.to_table()
+    found = remote.search(QUERY, k=40, metric="dot", columns=["id"])
+    assert found["id"].to_pylist() == expected_ids(rows, np.array(QUERY), "dot", 40)
+
+
+def test_a_snapshot_is_searched_whatever_is_committed(tmp_path: Path, table: pa.Table) -> None:
+    """T12: a ticket of a search is bound to its version."""
+    dataset = lance_core.write_dataset(table.slice(0, 100), tmp_path / "s.lance")
+    with serving(tmp_path, tmp_path / "server.log") as server, flight_client.connect(server.uri) as client:
+        remote = client.dataset("s")
+        before = remote.search(QUERY, k=5)
+        scanner = remote.scanner(nearest={"q": QUERY, "k": 5})
+        assert scanner.plan.schema == before.schema
+        dataset.insert(table.slice(100))
+        assert scanner.to_table() == before
+        assert client.dataset("s").search(QUERY, k=5) != before
