@@ -344,6 +344,9 @@ def split_variable_rows(
 ) -> list[tuple[Block, Block]]:
     """Return values and an empty block, or offsets and bytes, per member. `fields`: width and length bits."""
 
+def set_positions(bits: _Bytes, start: int, n: int) -> Block:
+    """Return the positions (int64, ascending) of the set bits of `[start, start + n)`, from `start` on."""
+
 def fixed_zones(
     values: _Bytes,
     validity: _Bytes | None,

@@ -24,6 +24,7 @@
 #include "pages/fullzip.hpp"
 #include "pages/gather.hpp"
 #include "pages/levels.hpp"
+#include "pages/positions.hpp"
 #include "pages/rows.hpp"
 #include "pages/statistics.hpp"
 
@@ -481,6 +482,13 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_rows"), nb::arg("offset_bits"), nb::arg("fields"));
 
+  m.def(
+      "set_positions",
+      [](nb::handle bits, size_t start, size_t n) {
+        Source source(bits);
+        return without_gil([&] { return set_positions(source.bytes(), start, n); });
+      },
+      nb::arg("bits"), nb::arg("start"), nb::arg("n"));
   m.def(
       "fixed_zones",
       [](nb::handle values, nb::handle validity, size_t start, size_t num_values, size_t rows_per_zone,

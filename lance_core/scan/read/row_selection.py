@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.values import concat_arrays, take_values
+from lance_core.kernels import set_positions
 from lance_core.scan.read.columns import Column
 from lance_core.scan.read.live_rows import Offsets
 
@@ -25,6 +26,13 @@ DENSE_SHARE = 3 / 4
 _READ_BYTES = 8 << 20
 # If fewer values than this are dropped, joining the slices between them is faster than `take`.
 _MOST_SLICES = 32
+
+
+def places(mask: pa.BooleanArray) -> Offsets:
+    """Return the places of the true values of a mask without nulls, ascending."""
+    if not len(mask):
+        return np.empty(0, np.int64)
+    return np.frombuffer(set_positions(mask.buffers()[1], mask.offset, len(mask)), np.int64)
 
 
 def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.plan.projection import FilteredProjection
@@ -20,7 +18,7 @@ from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
-from lance_core.scan.read.row_selection import DENSE_SHARE, read_rows, select_rows
+from lance_core.scan.read.row_selection import DENSE_SHARE, places, read_rows, select_rows
 from lance_core.scan.run.strategy import Strategy
 
 # If at least this share of rows is left, a column of a later condition is decoded whole, though taking rows
@@ -110,10 +108,12 @@ class RowFilter:
             num_matching = mask.true_count
             if num_matching == num_rows:
                 continue
-            chosen = pc.indices_nonzero(mask).to_numpy().astype(np.int64)
-            rows = fragment.rows_at(start, chosen) if rows is None else rows[chosen]
             num_rows = num_matching
             needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
+            if not waiting and needed.isdisjoint(decoded):
+                return Matches(fragment, start, end, num_rows, rows, {}, mask)
+            chosen = places(mask)
+            rows = fragment.rows_at(start, chosen) if rows is None else rows[chosen]
             decoded = {
                 index: select_rows(values, chosen) for index, values in decoded.items() if index in needed
             }
@@ -140,6 +140,8 @@ class Matches:
 
     Attributes:
         held: Values of these rows by column number, for columns that the filter needed and the scan returns.
+
+    Row numbers are made when they are asked for: a count does without them.
     """
 
     fragment: FragmentReader
@@ -147,12 +149,21 @@ class Matches:
     end: int
     num_rows: int
     _rows: Offsets | None = field(repr=False)
+    """None: all live rows."""
     held: dict[int, list[pa.Array]] = field(repr=False)
+    _mask: pa.BooleanArray | None = field(default=None, repr=False)
+    """Whether each of `_rows` matches; None: all match."""
 
     @property
     def rows(self) -> Offsets:
         """The physical row numbers, ascending."""
-        if self._rows is None:
+        if self._mask is not None:
+            chosen = places(self._mask)
+            self._rows = (
+                self.fragment.rows_at(self.start, chosen) if self._rows is None else self._rows[chosen]
+            )
+            self._mask = None
+        elif self._rows is None:
             self._rows = self.fragment.live_rows(self.start, self.end)
         return self._rows
 

@@ -1,0 +1,12 @@
+// Positions of the set bits of a bitmap, such as the rows that a filter keeps.
+#pragma once
+
+#include "base/common.hpp"
+#include "base/pool.hpp"
+
+namespace lance {
+
+// Returns the positions (int64, ascending) of the set bits of [start, start + n), counted from `start`.
+Block set_positions(Bytes bits, size_t start, size_t n);
+
+}  // namespace lance

@@ -1,0 +1,33 @@
+"""Positions of the set bits of bitmaps, compared with NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lance_core.kernels import CorruptData, set_positions
+from lance_core.scan.read.row_selection import places
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    num_bits=st.integers(0, 700),
+    offset=st.integers(0, 80),
+    share=st.sampled_from([0.0, 0.01, 0.15, 0.2, 0.5, 0.99, 1.0]),
+)
+def test_positions_are_those_of_numpy(seed: int, num_bits: int, offset: int, share: float) -> None:
+    """T23: sparse and dense words, slices at any bit, and a last word that is not full."""
+    bits = np.random.default_rng(seed).random(num_bits + offset) < share
+    mask = pa.array(bits).slice(offset)
+    assert places(mask).tolist() == np.flatnonzero(bits[offset:]).tolist()
+
+
+@pytest.mark.parametrize(("start", "count"), [(0, 17), (16, 1), (17, 0), (1, 2**64 - 1), (2**64 - 1, 1)])
+def test_bits_beyond_the_bitmap_are_refused(start: int, count: int) -> None:
+    """T22: neither a number of bits nor their start leads behind the bytes."""
+    with pytest.raises(CorruptData, match="of a bitmap of 2 bytes"):
+        set_positions(b"\xff\xff", start, count)
+    assert np.frombuffer(set_positions(b"\xff\xff", 15, 1), np.int64).tolist() == [0]
