@@ -2,7 +2,9 @@
 
 If few rows are wanted, the scan reads only the columns that decide the order, keeps the best rows that it
 has seen, and takes the other columns of these rows at the end. Memory then grows with the limit, not with the
-table. Otherwise all rows are read, and sorted in memory.
+table. The scan begins at both ends of the plan, since many tables are sorted by time. The last of the best
+rows is a bound for the other rows: pages without a row before it are not read. Otherwise all rows are read,
+and sorted in memory.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +21,9 @@ from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import take_values
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
+from lance_core.scan.plan.ordering import reaching
 from lance_core.scan.plan.projection import ROW_ADDRESS, project
-from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches, scan_table
@@ -35,6 +39,13 @@ _TAKEN_SHARE = 16
 _SORTED_ROWS = 1 << 17
 # Bytes of rows that are gathered at a time.
 _GATHERED_BYTES = 32 << 20
+# Rows at each end of the plan that are read first, and rows of the parts between them. Every part has a bound
+# of its own.
+_END_ROWS = 1 << 18
+_PART_ROWS = 1 << 22
+
+_NUMBER = ""
+"""Name of the column with the numbers of rows, which no column of a table has."""
 
 
 def ordered_runs(
@@ -72,40 +83,88 @@ def _best_addresses(
     """Return the addresses of the first `num_rows` rows in the order of a plan."""
     order_by = plan.options.order_by
     keys = _plan_of_keys(snapshot, plan, with_row_address=True)
-    best = keys.schema.empty_table()
-    waiting: list[pa.RecordBatch] = []
-    num_waiting = 0
+    best = _numbered(keys.schema.empty_table(), 0)
     with budget.require(0) as reservation:
-        with closing(scan_batches(snapshot, keys, budget, files, strategy)) as batches:
-            for batch in batches:
-                if best.num_rows == num_rows:
-                    batch = _without_worse(batch, best, order_by[0])
-                waiting.append(batch)
-                num_waiting += batch.num_rows
-                if num_waiting >= max(num_rows, _SORTED_ROWS):
-                    best = _best_of(best, waiting, num_rows, order_by)
-                    waiting, num_waiting = [], 0
-                    reservation.resize(best.get_total_buffer_size())
-        best = _best_of(best, waiting, num_rows, order_by)
+        for first_number, part in _parts(keys):
+            waiting: list[pa.Table] = []
+            num_seen = num_waiting = 0
+            if best.num_rows == num_rows:
+                part = _bounded(snapshot, part, best, order_by[0])
+            with closing(scan_batches(snapshot, part, budget, files, strategy)) as batches:
+                for batch in batches:
+                    rows = _numbered(pa.Table.from_batches([batch]), first_number + num_seen)
+                    num_seen += batch.num_rows
+                    if best.num_rows == num_rows:
+                        rows = _without_worse(rows, best, order_by[0])
+                    waiting.append(rows)
+                    num_waiting += rows.num_rows
+                    if num_waiting >= max(num_rows, _SORTED_ROWS):
+                        best = _best_of(best, waiting, num_rows, order_by)
+                        waiting, num_waiting = [], 0
+                        reservation.resize(best.get_total_buffer_size())
+            if num_waiting:
+                best = _best_of(best, waiting, num_rows, order_by)
     addresses: Keys = best[ROW_ADDRESS].to_numpy()
     return addresses
 
 
+def _parts(plan: ScanPlan) -> Iterator[tuple[int, ScanPlan]]:
+    """Yield parts of a plan, first those at its ends, each with the number of its first row in the plan."""
+    if not plan.num_rows:
+        return
+    starts = [0, _END_ROWS, *range(_END_ROWS + _PART_ROWS, plan.num_rows - _END_ROWS, _PART_ROWS)]
+    starts = [start for start in starts if start < plan.num_rows]
+    if (last := plan.num_rows - _END_ROWS) > starts[-1]:
+        starts.append(last)
+    parts = list(pairwise([*starts, plan.num_rows]))
+    for start, end in (parts[0], *parts[:0:-1]):
+        scans = []
+        before = 0
+        for scan in plan.fragment_scans:
+            after = before + scan.end - scan.start
+            if before < end and start < after:
+                first, past = max(start - before, 0), min(end, after) - before
+                scans.append(FragmentScan(scan.fragment_id, scan.start + first, scan.start + past))
+            before = after
+        yield start, plan.with_fragment_scans(scans)
+
+
+def _bounded(snapshot: Snapshot, part: ScanPlan, best: pa.Table, ordering: ColumnOrdering) -> ScanPlan:
+    """Return a part of a plan without the rows that come after the best rows by the first column."""
+    bound = best[ordering.column_name][-1]
+    condition = reaching(snapshot.manifest.schema, ordering, bound)
+    if condition is None:
+        return part
+    from lance_core.expressions.builders import conjunction  # late: most scans do not filter
+
+    given = part.options.filter
+    both = condition if given is None else conjunction([given, condition])
+    return replace(part, options=replace(part.options, filter=both))
+
+
+def _numbered(rows: pa.Table, first: int) -> pa.Table:
+    """Return rows with their numbers in the plan as the last column. Of equal rows the first is the best."""
+    numbers = np.arange(first, first + rows.num_rows, dtype=np.int64)
+    return rows.append_column(_NUMBER, pa.array(numbers))
+
+
 def _best_of(
-    best: pa.Table, others: Sequence[pa.RecordBatch], num_rows: int, order_by: Sequence[ColumnOrdering]
+    best: pa.Table, others: Sequence[pa.Table], num_rows: int, order_by: Sequence[ColumnOrdering]
 ) -> pa.Table:
-    """Return the first `num_rows` rows of some that are sorted and others that come after them."""
-    rows = pa.Table.from_batches([*best.to_batches(), *others], best.schema)
-    return rows.take(_places(rows, order_by)[:num_rows])
+    """Return the first `num_rows` of numbered rows, which may be in any order."""
+    rows = pa.concat_tables([best, *others])
+    keys = [rows[ordering.column_name] for ordering in order_by]
+    places = sorted_places([*keys, rows.columns[-1]], [*order_by, ColumnOrdering(_NUMBER)])
+    return rows.take(places[:num_rows])
 
 
-def _without_worse(batch: pa.RecordBatch, best: pa.Table, ordering: ColumnOrdering) -> pa.RecordBatch:
+def _without_worse(rows: pa.Table, best: pa.Table, ordering: ColumnOrdering) -> pa.Table:
     """Return the rows that may come before the last of the best rows, by the column that decides first."""
     if not best.num_rows:
-        return batch.slice(0, 0)
+        return rows.slice(0, 0)
     name = ordering.column_name
-    is_better = may_precede(batch[name], best[name][-1], ordering)
-    return batch if is_better is None else batch.filter(is_better)
+    is_better = may_precede(rows[name].chunk(0), best[name][-1], ordering)
+    return rows if is_better is None else rows.filter(is_better)
 
 
 def _sorted_in_memory(

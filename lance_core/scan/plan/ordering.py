@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
+from lance_core.expressions.column_names import resolve_column
+from lance_core.expressions.tree import Comparison, Expression, Literal
 from lance_core.scan.plan.options import ColumnOrdering, ScanOptions
-from lance_core.scan.plan.projection import DataColumn, Projection, project
-from lance_core.schema import Schema
+from lance_core.scan.plan.projection import (
+    ROW_COLUMNS,
+    DataColumn,
+    Projection,
+    expression_schema,
+    project,
+)
+from lance_core.schema import Schema, split_path
 
 _SORTABLE = (
     pa.types.is_null,
@@ -25,6 +34,22 @@ _SORTABLE = (
     pa.types.is_large_binary,
     pa.types.is_fixed_size_binary,
 )
+
+
+_BOUNDED = (
+    pa.types.is_integer,
+    pa.types.is_float32,
+    pa.types.is_float64,
+    pa.types.is_decimal128,
+    pa.types.is_timestamp,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
+"""Types for whose values `reaching` has a condition."""
 
 
 def project_order(schema: Schema, order_by: Sequence[ColumnOrdering]) -> Projection:
@@ -46,6 +71,34 @@ def project_order(schema: Schema, order_by: Sequence[ColumnOrdering]) -> Project
                 found=column.output.type,
             )
     return projection
+
+
+def reaching(schema: Schema, ordering: ColumnOrdering, bound: pa.Scalar) -> Expression | None:
+    """Return a condition that all rows meet whose value does not come after `bound`; None without one.
+
+    Other rows may meet the condition, too, since floats have another order in conditions. Statistics prune
+    the pages in which no row meets it.
+    """
+    from lance_core.expressions.builders import disjunction, is_null  # late: most scans do not sort
+
+    names = split_path(ordering.column_name)
+    known = expression_schema(schema)
+    if names[0] not in known.names or ordering.column_name in ROW_COLUMNS:
+        return None
+    column = resolve_column(names, known, exact=True)
+    is_float = pa.types.is_floating(column.type)
+    if not any(is_known(column.type) for is_known in _BOUNDED):
+        return None
+    nulls = [is_null(column)] if ordering.nulls_first else []
+    if not bound.is_valid:
+        return nulls[0] if nulls else None
+    if is_float and math.isnan(bound.as_py()):
+        return None
+    conditions: list[Expression] = [Comparison("<=" if ordering.ascending else ">=", column, Literal(bound))]
+    if is_float:  # NaN with a sign comes first
+        conditions.append(Comparison("=", column, Literal(pa.scalar(math.nan, column.type))))
+    conditions += nulls
+    return conditions[0] if len(conditions) == 1 else disjunction(conditions)
 
 
 def _is_descriptor(column: DataColumn) -> bool:

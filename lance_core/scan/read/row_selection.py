@@ -32,7 +32,9 @@ def places(mask: pa.BooleanArray) -> Offsets:
     """Return the places of the true values of a mask without nulls, ascending."""
     if not len(mask):
         return np.empty(0, np.int64)
-    return np.frombuffer(set_positions(mask.buffers()[1], mask.offset, len(mask)), np.int64)
+    found = pa.py_buffer(set_positions(mask.buffers()[1], mask.offset, len(mask)))
+    rows: Offsets = np.frombuffer(found, np.int64)
+    return rows
 
 
 def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:

@@ -73,6 +73,8 @@ def share(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """Let a limit take single rows, or not; and choose the best rows after every few rows."""
     monkeypatch.setattr(ordered, "_TAKEN_SHARE", 2 if request.param == "taken" else 1 << 30)
     monkeypatch.setattr(ordered, "_SORTED_ROWS", 100)
+    monkeypatch.setattr(ordered, "_END_ROWS", 300)
+    monkeypatch.setattr(ordered, "_PART_ROWS", 500)
 
 
 def both_orders(name: str, ascending: bool, nulls_first: bool) -> tuple[list[object], list[object]]:
@@ -247,6 +249,25 @@ def test_a_limit_reads_few_pages_of_columns_that_do_not_decide(tmp_path: Path) -
     everything = pages_of(dataset.scanner(order_by=["key"]))
     assert everything["wide"] == ("output", total, total)
     assert everything["key"][0] == "order, output"
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string(), pa.timestamp("us")])
+def test_a_limit_reads_only_the_pages_that_reach_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, ascending: bool
+) -> None:
+    """T33: the first or the last rows of a table that is sorted by time are found in one page."""
+    monkeypatch.setattr(ordered, "_END_ROWS", 2000)
+    numbers = pa.array(range(10_000, 50_000))
+    table = pa.table({"key": numbers.cast(kind), "number": numbers})
+    dataset = lance_core.write_dataset(table, tmp_path / "d", max_page_bytes=20_000)
+    order = [ColumnOrdering("key", ascending)]
+    scan = dataset.scanner(columns=["number"], order_by=order, limit=5)
+    _, total, read = pages_of(scan)["key"]
+    assert total > 10
+    assert read <= 4
+    expected = [10_000 + n if ascending else 49_999 - n for n in range(5)]
+    assert scan.to_table()["number"].to_pylist() == expected
 
 
 def test_an_analyzed_count_reads_the_columns_of_the_filter(ours: LanceDataset) -> None:
