@@ -7,6 +7,8 @@ double quotes make strings.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -18,7 +20,8 @@ from sqlglot.tokenizer_core import TokenType
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, Aggregate, aggregate
 from lance_core.expressions.column_names import resolve_column
-from lance_core.expressions.complexity_limits import MAX_TEXT, check_limits, check_size
+from lance_core.expressions.complexity_limits import MAX_LITERALS, MAX_TEXT, check_limits, check_size
+from lance_core.expressions.long_lists import UnfitList, without_lists
 from lance_core.expressions.sql_reader import Reader
 from lance_core.expressions.sql_types import sql_type
 from lance_core.expressions.tree import Expression, Literal
@@ -144,12 +147,27 @@ def check_syntax(text: str) -> None:
 
 
 def _parse(text: str, schema: pa.Schema, *, checked: bool = False, repeatable: bool) -> Expression:
+    short, lists = without_lists(text, MAX_LITERALS) if len(text) <= MAX_TEXT else (text, [])
+    if lists:
+        # Errors name places in the text, so that a text with an error is parsed as it is.
+        with suppress(UnfitList, InvalidInputError):
+            return _bound(_tree(short, schema), schema, lists, checked=checked, repeatable=repeatable)
     return _bound(_tree(text, schema), schema, checked=checked, repeatable=repeatable)
 
 
-def _bound(tree: Any, schema: pa.Schema, *, checked: bool = False, repeatable: bool) -> Expression:
-    """Return the expression that a tree of sqlglot means on rows of `schema`."""
-    reader = Reader(schema, checked=checked, repeatable=repeatable)
+def _bound(
+    tree: Any,
+    schema: pa.Schema,
+    lists: Sequence[pa.Array] = (),
+    *,
+    checked: bool = False,
+    repeatable: bool,
+) -> Expression:
+    """Return the expression that a tree of sqlglot means on rows of `schema`.
+
+    `lists` are those of `long_lists.without_lists`.
+    """
+    reader = Reader(schema, lists, checked=checked, repeatable=repeatable)
     try:
         return check_limits(reader.condition(tree, top=True))
     except RecursionError:

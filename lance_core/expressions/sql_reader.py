@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -23,8 +23,9 @@ from lance_core.expressions.coercion import common_type, is_string, is_time
 from lance_core.expressions.column_names import child_type, resolve_column
 from lance_core.expressions.evaluate import folded
 from lance_core.expressions.functions import call
+from lance_core.expressions.long_lists import fitted, list_number
 from lance_core.expressions.sql_types import parse_interval, sql_type
-from lance_core.expressions.tree import Column, Expression, Literal
+from lance_core.expressions.tree import Column, Expression, IsIn, Literal
 
 _COMPARISONS: dict[Any, str] = {
     exp.EQ: "=",
@@ -52,13 +53,21 @@ def _chain(node: Any) -> Iterator[Any]:
 class Reader:
     """Reader of one parsed expression on one schema."""
 
-    def __init__(self, schema: pa.Schema, *, checked: bool = False, repeatable: bool = False) -> None:
-        """Prepare to read an expression on rows of `schema`.
+    def __init__(
+        self,
+        schema: pa.Schema,
+        lists: Sequence[pa.Array] = (),
+        *,
+        checked: bool = False,
+        repeatable: bool = False,
+    ) -> None:
+        """Prepare to read an expression on rows of `schema`, whose long lists are `lists`.
 
         With `checked`, an integer overflow is an error when the expression is evaluated; otherwise integers
         wrap around. With `repeatable`, functions of the current time are refused.
         """
         self.schema = schema
+        self._lists = lists
         self._checked = checked
         self._now_ns = None if repeatable else time.time_ns()
 
@@ -131,6 +140,10 @@ class Reader:
         if not node.expressions:
             raise InvalidInputError(f"{_shown(node)} has no values to look for")
         operand = self.read(node.this)
+        if self._lists and isinstance(operand, Column) and len(node.expressions) == 1:
+            number = list_number(str(node.expressions[0].this))
+            if number is not None:
+                return IsIn(operand, fitted(self._lists[number], operand.type), False)
         beside = operand if top and isinstance(operand, Column) and len(operand.path) == 1 else None
         return builders.is_in(operand, [self.read(value, column=beside) for value in node.expressions])
 

@@ -9,6 +9,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from lance_core.errors import InvalidInputError
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.run.batch_cutter import BatchRun
@@ -69,6 +70,10 @@ def plan_table(
 ) -> pa.Table:
     """Return the rows of a plan as one table; see `scan_table`, whose errors these are."""
     if not plan.options.order_by and plan.options.nearest is None:
+        if plan.options.filter is not None and snapshot.manifest.index_segments:
+            taken = _found_table(snapshot, plan, files, strategy)
+            if taken is not None:
+                return taken
         return scan_table(snapshot, plan, files, strategy)
     with closing(plan_runs(snapshot, plan, budget, files, replace(strategy, is_stream=False))) as runs:
         return pa.Table.from_batches([run.rows for run in runs], plan.schema)
@@ -86,3 +91,33 @@ def count_plan_rows(
         return count_matching(snapshot, plan, budget, files, strategy)
     with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
         return sum(run.rows.num_rows for run in runs)
+
+
+def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy) -> pa.Table | None:
+    """Return the rows of a plan by single takes, if indices find all of them and they are few; else None."""
+    from lance_core.scan.run.index_masks import found_addresses, index_masks  # late: few tables have indices
+    from lance_core.scan.session import session_of
+
+    options = plan.options
+    session = session_of(snapshot)
+    known = {field.name for field in snapshot.manifest.schema.fields}
+    is_plain = (
+        options.computed is None
+        and not (options.with_row_id or options.with_row_address)
+        and options.blob_handling != "all_binary"
+        and (options.columns is None or known.issuperset(options.columns))
+    )
+    if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
+        return None
+    masks = index_masks(snapshot, options, files)
+    addresses = None if masks is None else found_addresses(snapshot, plan, masks)
+    if addresses is None:
+        return None
+    first = options.offset or 0
+    end = None if options.limit is None else first + options.limit
+    taker = session.taker(snapshot, options.columns, blob_handling=options.blob_handling)
+    try:
+        batch = taker.by_address(addresses)
+    except InvalidInputError:  # these rows do not fit into one batch
+        return None
+    return pa.Table.from_batches([batch.slice(first, None if end is None else end - first)], plan.schema)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from operator import and_, or_
 
 import numpy as np
@@ -22,7 +22,7 @@ from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFe
 from lance_core.expressions import tree
 from lance_core.index.cache import IndexCache
 from lance_core.index.row_mask import RowMask, by_fragment, joined
-from lance_core.index.row_sets import ALL, Bitmaps, Keys, keys_of
+from lance_core.index.row_sets import ALL, Bitmaps, Keys, keys_of, num_bytes
 from lance_core.index.scalar.answers import TooManyRows
 from lance_core.index.scalar.kinds import SEARCHABLE, SearchableKind
 from lance_core.index.segments import OpenSegment, open_segment
@@ -73,8 +73,15 @@ class FilterMasks:
     masks: tuple[RowMask | None, ...]
     uses: tuple[IndexUse, ...] = ()
 
-    def candidates(self) -> RowMask | None:
-        """Return the candidates for the whole filter; None if no index answers a part of it."""
+    @property
+    def nbytes(self) -> int:
+        """Estimated bytes in memory."""
+        known = (bitmap for mask in self.masks if mask is not None for bitmap in mask.rows.values())
+        return 1024 + 2 * sum(100 + num_bytes(bitmap) for bitmap in known)
+
+    @cached_property
+    def found(self) -> RowMask | None:
+        """Candidates for the whole filter; None if no index answers a part of it."""
         known = [mask for mask in self.masks if mask is not None]
         return reduce(and_, known) if known else None
 
@@ -95,6 +102,8 @@ def ask_indices(
 ) -> FilterMasks | None:
     """Return the candidates that indices find for a filter; None if no index answers a part of it.
 
+    The cache keeps them: a plan, its fragments and its streams ask the same.
+
     Args:
         snapshot: The version of the table.
         condition: The filter.
@@ -109,11 +118,16 @@ def ask_indices(
     """
     if not snapshot.manifest.index_segments:
         return None
+    key = ("masks", snapshot.storage.uri, snapshot.manifest.identity, counts, condition)
+    known = cache.find(key)
+    if isinstance(known, FilterMasks):
+        return known
     asking = _Asking(snapshot, cache, addresses_of, counts)
     masks = tuple(asking.mask(part, negated=False) for part in tree.conjuncts(condition))
     if all(mask is None for mask in masks):
         return None
-    return FilterMasks(masks, tuple(asking.uses))
+    found = FilterMasks(masks, tuple(asking.uses))
+    return cache.keep(key, found, found.nbytes)
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ class Pruner:
         self._conjuncts = conjuncts(condition)
         self._paths = columns(condition) if enabled else ()
         self._masks = masks
-        self._found = None if masks is None else masks.candidates()
+        self._found = None if masks is None else masks.found
         self._only_indexed = only_indexed
 
     def keep(self, fragment: Fragment) -> Kept:

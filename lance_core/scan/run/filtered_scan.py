@@ -14,12 +14,15 @@ from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.filter_windows import FilterWindow, FilterWindows
-from lance_core.scan.run.index_masks import index_masks
+from lance_core.scan.run.index_masks import index_masks, is_few
 from lance_core.scan.run.matching_rows import MatchingRows, MatchingWindow
 from lance_core.scan.run.readahead import Job, run_ahead
 from lance_core.scan.run.row_filter import RowFilter
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
+
+_ALL = 1 << 30
+"""More jobs than any scan has."""
 
 
 @contextmanager
@@ -31,7 +34,8 @@ def matching_jobs(
     masks = index_masks(snapshot, plan.options, files) if strategy.prune else None
     with filter_jobs(snapshot, plan, budget, files, strategy, masks) as found:
         rows = MatchingRows(found, plan.options, len(plan.schema), strategy.dense_share)
-        with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote)) as jobs:
+        alone = _ALL if is_few(plan, masks) and not is_remote else 0
+        with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote, num_alone=alone)) as jobs:
             yield jobs
 
 
@@ -71,6 +75,8 @@ def filter_jobs(
     is_remote = snapshot.storage.is_remote
     # With a limit, the first window often has all rows that are wanted.
     num_alone = 0 if plan.options.limit is None else 1
+    if is_few(plan, masks) and not is_remote:
+        num_alone = _ALL
     most_jobs = 2 + num_workers(is_remote)
     with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:
         yield jobs

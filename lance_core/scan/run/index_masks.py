@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lance_core.index.row_mask import bitmap_of
+from lance_core.index.row_sets import keys_of
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import FilterMasks, ask_indices
 from lance_core.scan.plan.options import ScanOptions
@@ -12,6 +15,8 @@ from lance_core.scan.read.row_columns import RowColumns
 from lance_core.table.fragment import Fragment
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
+
+_FEW_ROWS = 256
 
 
 def index_masks(
@@ -37,13 +42,42 @@ def index_masks(
     return ask_indices(snapshot, condition, files.indices, addresses_of, counts=counts)
 
 
+def is_few(plan: ScanPlan, masks: FilterMasks | None) -> bool:
+    """Return whether indices left so few rows of a plan that worker threads would not help to read them."""
+    found = None if masks is None else masks.found
+    if found is None or found.num_rows > _FEW_ROWS:
+        return False
+    return plan.options.fast_search or all(scan.fragment_id in found.covered for scan in plan.fragment_scans)
+
+
+def found_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> RowIds | None:
+    """Return the addresses of all rows that may match, if indices find few and no condition is left.
+
+    Deleted rows may be among them. Return None otherwise, and for a plan of parts of fragments.
+    """
+    found = masks.found
+    if found is None or not is_few(plan, masks):
+        return None
+    fragments = snapshot.manifest.fragment_by_id
+    addresses = []
+    for scan in plan.fragment_scans:
+        rows = found.rows.get(scan.fragment_id)
+        if rows is None:
+            continue
+        is_whole = scan.end - scan.start == fragments[scan.fragment_id].num_rows
+        if not is_whole or masks.open_conditions(scan.fragment_id):
+            return None
+        addresses.append(keys_of(scan.fragment_id, rows))
+    return np.concatenate(addresses) if addresses else np.empty(0, np.uint64)
+
+
 def count_found(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tuple[int, ScanPlan]:
     """Count the rows of fragments in which indices answer the whole filter, without reading them.
 
     Returns:
         The number of rows, and the plan with the other fragments.
     """
-    found = masks.candidates()
+    found = masks.found
     assert found is not None
     fragments = snapshot.manifest.fragment_by_id
     count, rest = 0, []
