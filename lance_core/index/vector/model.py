@@ -91,7 +91,8 @@ class SegmentModel:
         """Centroids as queries are compared with them."""
         self.norms: npt.NDArray[Any] | None = None
         if self.metric in ("l2", "cosine"):
-            self.norms = (self.points**2).sum(axis=1)
+            with np.errstate(over="ignore", invalid="ignore"):
+                self.norms = (self.points**2).sum(axis=1)
 
     @property
     def num_bytes(self) -> int:

@@ -144,9 +144,10 @@ class OpenVectorSegment:
         if model.metric == "hamming":
             distances = np.bitwise_count(model.points ^ vector).sum(axis=1, dtype=np.int64)
         else:
-            distances = model.points @ vector.astype(np.float32) * np.float32(-1)
-            if model.norms is not None:
-                distances = model.norms + 2 * distances
+            with np.errstate(over="ignore", invalid="ignore"):
+                distances = model.points @ vector.astype(np.float32) * np.float32(-1)
+                if model.norms is not None:
+                    distances = model.norms + 2 * distances
         return np.argsort(distances, kind="stable")
 
     def _prefetch(self, numbers: npt.NDArray[np.int64]) -> None:
