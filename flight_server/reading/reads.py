@@ -168,14 +168,15 @@ class Reads:
         )
         is_cut = not is_one_stream and not view.hides_rows  # cuts would tell how many rows are hidden
         scans: Sequence[FragmentScan] = plan.fragment_scans
-        if is_cut and command.rows_per_endpoint is None:
+        if is_cut and not is_search and command.rows_per_endpoint is None:
             most = min(num_servers, command.max_endpoints)
             scans = split_for_servers(scans, snapshot.manifest.fragment_by_id, most)
         most_endpoints = min(num_servers if is_search else command.max_endpoints, command.max_endpoints)
         endpoints = list(
             split_scans(
                 scans,
-                rows_per_endpoint=command.rows_per_endpoint if is_cut else None,
+                # An index is asked for whole fragments.
+                rows_per_endpoint=command.rows_per_endpoint if is_cut and not is_search else None,
                 max_endpoints=1 if is_one_stream else most_endpoints,
             )
         )

@@ -31,8 +31,8 @@ fields, `single_file` one data file without a table. The rooms:
   `open_fragments` and `taker_cache` keep files open, `blobs` opens blobs as files,
   `blob_parts` streams their bytes.
 - `nearest`: rows with the nearest vectors. `search` runs a search, `exact` compares every vector, `indexed`
-  asks an index and joins what it does not cover, `comparing` compares the vectors of arrays, `candidates`
-  keeps the best rows, `results` makes batches of them.
+  asks the index that `vector_index` chose and joins what it does not cover, `comparing` compares the vectors
+  of arrays, `candidates` keeps the best rows, `results` makes batches of them.
 
 Rooms import only rooms above them in this list; `tests/docs/test_scan_layers.py` checks this.
 """

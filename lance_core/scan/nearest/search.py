@@ -7,9 +7,11 @@ from collections.abc import Generator
 import pyarrow as pa
 
 from lance_core.scan.files.data_files import DataFiles
-from lance_core.scan.nearest.candidates import Candidates
+from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates
 from lance_core.scan.nearest.exact import exact_candidates
+from lance_core.scan.nearest.indexed import IndexedSearch
 from lance_core.scan.nearest.results import FoundRows, result_runs
+from lance_core.scan.nearest.vector_index import vector_index
 from lance_core.scan.plan.nearest import DISTANCE, QUERY_INDEX, NearestQuery
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.plan.search_projection import project_search
@@ -30,8 +32,19 @@ def nearest_runs(
     query = plan.options.nearest
     assert query is not None
     projection = project_search(snapshot.manifest.schema, plan.options)
-    metric = query.metric or query.vectors.default_metric
-    candidates = exact_candidates(snapshot, query, metric, projection.before, plan, budget, files, strategy)
+    index = vector_index(snapshot, query, plan.fragment_scans, files)
+    if index is not None and index.segments:
+        search = IndexedSearch(
+            snapshot, query, index.segments, projection.before, plan, budget, files, strategy
+        )
+        candidates = search.candidates()
+    elif plan.options.fast_search:
+        candidates = NO_CANDIDATES
+    else:
+        metric = query.metric or (query.vectors.default_metric if index is None else index.metric)
+        candidates = exact_candidates(
+            snapshot, query, metric, projection.before, plan, budget, files, strategy
+        )
     yield from result_runs(snapshot, plan.options, projection, _found(candidates, query), budget, files)
 
 

@@ -1,0 +1,97 @@
+"""Choice of the index that serves a search of nearest rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lance_core.errors import UnsupportedFeatureError
+from lance_core.index.segments import open_segment
+from lance_core.index.vector.opened import OpenVectorSegment
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.nearest.indexed import CoveringSegment
+from lance_core.scan.plan.nearest import NearestQuery
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import DataColumn, project
+from lance_core.scan.plan.scan_plan import FragmentScan
+from lance_core.schema import Schema
+from lance_core.table.indices import IndexSegment
+from lance_core.table.snapshot import Snapshot
+
+_KINDS = ("IVF", "Vector")
+"""Beginnings of the kinds of vector indices; the second is that of entries that say no more."""
+
+
+@dataclass(frozen=True)
+class VectorIndex:
+    """The index of a column of vectors.
+
+    Attributes:
+        name: Name of the index.
+        metric: The metric that it was built for.
+        segments: The segments that cover some of the searched fragments.
+    """
+
+    name: str
+    metric: str
+    segments: tuple[CoveringSegment, ...]
+
+
+def vector_index(
+    snapshot: Snapshot, query: NearestQuery, scans: Sequence[FragmentScan], files: DataFiles
+) -> VectorIndex | None:
+    """Return the index that serves a search of some fragments; None if all vectors have to be compared.
+
+    The first index of the column counts, as in the reference. An index for another metric than the search
+    asks for serves nothing.
+
+    Raises:
+        LanceError: A file of the index is missing or contradicts the format.
+    """
+    if not query.use_index:
+        return None
+    entries = _first_index(snapshot, query)
+    if not entries:
+        return None
+    fragments = snapshot.manifest.fragment_by_id
+    # Rows of an index are not divided: a fragment that is searched in part is searched without it.
+    whole = {
+        scan.fragment_id for scan in scans if scan.end - scan.start == fragments[scan.fragment_id].num_rows
+    }
+    try:
+        opened = [
+            (OpenVectorSegment(open_segment(snapshot, entry, files.indices)), entry)
+            for entry in entries
+            if entry.description.fragment_ids
+        ]
+    except UnsupportedFeatureError:
+        return None
+    if not opened or (query.metric is not None and query.metric != opened[0][0].metric):
+        return None
+    covering = [
+        CoveringSegment(segment, frozenset(entry.description.fragment_ids) & whole)
+        for segment, entry in opened
+    ]
+    return VectorIndex(
+        entries[0].name, opened[0][0].metric, tuple(each for each in covering if each.fragment_ids)
+    )
+
+
+def _first_index(snapshot: Snapshot, query: NearestQuery) -> list[IndexSegment]:
+    """Return the segments of the first vector index of the searched column."""
+    number = _field_id(snapshot.manifest.schema, query.column)
+    found = [
+        entry
+        for entry in snapshot.manifest.index_segments
+        if number in entry.field_ids and entry.index_type.startswith(_KINDS)
+    ]
+    return [entry for entry in found if entry.name == found[0].name]
+
+
+def _field_id(schema: Schema, column: str) -> int:
+    (projected,) = project(schema, ScanOptions(columns=(column,))).columns
+    assert isinstance(projected, DataColumn)
+    field = projected.field
+    for child in projected.path:
+        field = field.children[child]
+    return field.id

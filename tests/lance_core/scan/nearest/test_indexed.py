@@ -1,0 +1,168 @@
+"""Search with an index of the reference, joined with the rows that the index does not cover."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lance_core
+from support.nearest import expected_ids, lattice, vector_table
+
+DIMENSION = 8
+QUERY = lattice(1, DIMENSION, seed=9)[0] + 0.25
+
+
+def random_table(num_rows: int, first: int = 0) -> pa.Table:
+    vectors = np.random.default_rng(first).standard_normal((num_rows, DIMENSION)).astype(np.float32)
+    table = vector_table(vectors)
+    return table.set_column(0, "id", pa.array(range(first, first + num_rows)))
+
+
+def indexed(path: Path, kind: str, metric: str = "l2", **arguments: Any) -> lance_core.LanceDataset:
+    """Return a table of two fragments with an index, and a third fragment without it."""
+    dataset = lance.write_dataset(random_table(600), path, max_rows_per_file=300, **arguments)
+    options = {"num_sub_vectors": 4} if "PQ" in kind else {}
+    dataset.create_index("v", index_type=kind, metric=metric, num_partitions=4, **options)
+    dataset.insert(random_table(100, 600))
+    return lance_core.dataset(path)
+
+
+def search(dataset: Any, **changes: Any) -> pa.Table:
+    scan = {name: changes.pop(name) for name in ("filter", "prefilter", "fast_search") if name in changes}
+    nearest = {"column": "v", "q": QUERY, "k": 10, "nprobes": 4, **changes}
+    found: pa.Table = dataset.to_table(columns=["id"], nearest=nearest, **scan)
+    return found
+
+
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory: pytest.TempPathFactory) -> lance_core.LanceDataset:
+    return indexed(tmp_path_factory.mktemp("flat") / "t.lance", "IVF_FLAT")
+
+
+@pytest.fixture(scope="module")
+def coded(tmp_path_factory: pytest.TempPathFactory) -> lance_core.LanceDataset:
+    return indexed(tmp_path_factory.mktemp("coded") / "t.lance", "IVF_PQ", "cosine")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"k": 300},
+        {"filter": "group = 3", "prefilter": True},
+        {"filter": "id < 20", "prefilter": True, "k": 50},
+        {"filter": "group = 3"},
+        {"refine_factor": 2},
+    ],
+    ids=str,
+)
+def test_an_exact_index_gives_exact_rows(flat: lance_core.LanceDataset, changes: dict[str, Any]) -> None:
+    found = search(flat, **changes)
+    exact = search(flat, use_index=False, **changes)
+    assert found["id"].to_pylist() == exact["id"].to_pylist()
+    np.testing.assert_allclose(found["_distance"], exact["_distance"], rtol=1e-5)
+
+
+def test_fast_search_leaves_out_rows_without_an_index(flat: lance_core.LanceDataset) -> None:
+    found = search(flat, fast_search=True, k=40)
+    covered = flat.to_table().slice(0, 600)
+    assert found["id"].to_pylist() == expected_ids(covered, QUERY, "l2", 40)
+    nothing = search(flat, fast_search=True, metric="cosine")
+    assert nothing.num_rows == 0
+
+
+def test_another_metric_than_that_of_the_index_is_exact(flat: lance_core.LanceDataset) -> None:
+    found = search(flat, metric="dot")
+    assert found["id"].to_pylist() == expected_ids(flat.to_table(), QUERY, "dot", 10)
+
+
+def test_the_metric_of_the_index_is_the_default(coded: lance_core.LanceDataset) -> None:
+    """Distances of codes are on the scale of exact ones; the reference doubles them."""
+    found = search(coded, k=700, refine_factor=1)
+    exact = search(coded, k=700, metric="cosine", use_index=False)
+    assert set(found["id"].to_pylist()) == set(exact["id"].to_pylist())
+    np.testing.assert_allclose(found["_distance"], exact["_distance"], rtol=1e-4)
+    estimated = search(coded, fast_search=True, k=600)
+    by_id = dict(zip(exact["id"].to_pylist(), exact["_distance"].to_pylist(), strict=True))
+    errors = [
+        distance - by_id[number]
+        for number, distance in zip(
+            estimated["id"].to_pylist(), estimated["_distance"].to_pylist(), strict=True
+        )
+    ]
+    assert abs(np.mean(errors)) < 0.1
+
+
+def test_bounds_apply_to_exact_distances(coded: lance_core.LanceDataset) -> None:
+    """The reference applies them to estimates, and loses rows."""
+    exact = search(coded, k=700, metric="cosine", use_index=False)
+    lower, upper = exact["_distance"][50].as_py(), exact["_distance"][400].as_py()
+    for fast in (True, False):
+        bounded = search(coded, k=700, distance_range=(lower, upper), fast_search=fast)
+        expected = exact.slice(50, 350)["id"].to_pylist()
+        if fast:
+            expected = [number for number in expected if number < 600]
+        assert set(expected) - set(bounded["id"].to_pylist()) <= {exact["id"][50].as_py()}
+        assert len(bounded) <= len(expected) + 1
+
+
+def test_few_matches_have_finite_distances(coded: lance_core.LanceDataset) -> None:
+    """The reference returns some of them with an infinite distance."""
+    found = search(coded, filter="id IN (3, 500, 650)", prefilter=True, nprobes=None, k=10)
+    assert sorted(found["id"].to_pylist()) == [3, 500, 650]
+    assert np.isfinite(found["_distance"]).all()
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_changed_rows_are_found_once_and_deleted_rows_never(tmp_path: Path, stable: bool) -> None:
+    path = tmp_path / "t.lance"
+    dataset = indexed(path, "IVF_FLAT", enable_stable_row_ids=stable)
+    dataset.delete("id % 3 = 0")
+    dataset.update({"group": "50"}, where="id % 3 = 1 AND id < 200")
+    changed = random_table(30, 1000).set_column(0, "id", pa.array([5 + 6 * i for i in range(30)]))
+    dataset.merge_insert("id").when_matched_update_all().execute(changed)
+    rows = dataset.to_table()
+    for k in (10, 200):
+        for changes in ({}, {"filter": "group < 60 AND id > 4", "prefilter": True}):
+            found = search(dataset, k=k, **changes)
+            exact = search(dataset, k=k, use_index=False, **changes)
+            assert found["id"].to_pylist() == exact["id"].to_pylist()
+    assert search(dataset, k=10)["id"].to_pylist() == expected_ids(rows, QUERY, "l2", 10)
+    assert len(search(dataset, k=1000)) == len(rows)
+
+
+def test_many_queries_with_an_index(flat: lance_core.LanceDataset) -> None:
+    queries = np.random.default_rng(1).standard_normal((7, DIMENSION)).astype(np.float32)
+    found = search(flat, q=queries, k=5)
+    exact = search(flat, q=queries, k=5, use_index=False)
+    assert found["id"].to_pylist() == exact["id"].to_pylist()
+    assert found["query_index"].to_pylist() == [number for number in range(7) for _ in range(5)]
+
+
+@pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_SQ", "IVF_HNSW_SQ"])
+def test_rows_are_those_of_the_reference(tmp_path: Path, kind: str) -> None:
+    ours = indexed(tmp_path / "t.lance", kind)
+    theirs = lance.dataset(tmp_path / "t.lance")
+    found, expected = (search(each, k=10, refine_factor=5) for each in (ours, theirs))
+    common = set(found["id"].to_pylist()) & set(expected["id"].to_pylist())
+    assert len(common) >= 9
+
+
+def test_rows_with_several_vectors_and_an_index(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    lists = [random.standard_normal((1 + i % 3, DIMENSION)).astype(np.float32).tolist() for i in range(400)]
+    kind = pa.list_(pa.list_(pa.float32(), DIMENSION))
+    table = pa.table({"id": range(400), "v": pa.array(lists, kind)})
+    dataset = lance.write_dataset(table, tmp_path / "t.lance")
+    dataset.create_index("v", index_type="IVF_FLAT", metric="cosine", num_partitions=2)
+    q = random.standard_normal((2, DIMENSION)).astype(np.float32)
+    ours = lance_core.dataset(tmp_path / "t.lance")
+    found = search(ours, q=q, k=5, nprobes=2, refine_factor=20)
+    exact = search(ours, q=q, k=5, use_index=False, metric="cosine")
+    assert found["id"].to_pylist() == exact["id"].to_pylist()
+    np.testing.assert_allclose(found["_distance"], exact["_distance"], rtol=1e-5)
