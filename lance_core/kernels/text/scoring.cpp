@@ -135,7 +135,7 @@ struct TermCursor {
     if (at < block.size) {
       return;
     }
-    // A block is skipped if the next one begins before or at the end.
+    // A block is skipped if the next block begins before or at the end.
     while (next_block + 1 < bounds->firsts.size() && bounds->firsts[next_block + 1] <= end) {
       ++next_block;
     }
@@ -145,6 +145,15 @@ struct TermCursor {
         ++at;
       }
     }
+  }
+
+  // Moves to a document. Returns whether the term is in it.
+  bool is_at(uint32_t document) {
+    skip_before(document);
+    if (at == block.size && next_block < bounds->firsts.size() && bounds->firsts[next_block] == document) {
+      load_block();
+    }
+    return at < block.size && block.documents[at] == document;
   }
 };
 
@@ -173,6 +182,128 @@ ScoredDocuments best_of_one(const SearchTerm& term, const float* norms, const ui
     }
   }
   return best.take();
+}
+
+// Sums of scores for a window of documents.
+struct Window {
+  explicit Window(size_t size) : scores(size), words(size), touched(size + 1) {}
+
+  // Adds what a term contributes to the documents from `start` to `end`. `word` is the number of its word.
+  void add(TermCursor& cursor, uint32_t word, uint64_t start, uint64_t end, const float* norms) {
+    while (cursor.load_block() && cursor.block.documents[cursor.at] < end) {
+      for (; cursor.at < cursor.block.size && cursor.block.documents[cursor.at] < end; ++cursor.at) {
+        uint32_t document = cursor.block.documents[cursor.at];
+        auto place = static_cast<size_t>(document - start);
+        uint32_t found = words[place];
+        touched[num_touched] = static_cast<uint32_t>(place);
+        num_touched += found == 0;
+        found += found == 0;
+        words[place] = found + (found == word + 1);
+        scores[place] += cursor.term.weight * term_share(cursor.block.frequencies[cursor.at], norms[document]);
+      }
+    }
+  }
+
+  // Hands the touched documents to `best`, and begins anew.
+  void finish(uint64_t start, const uint8_t* allowed, uint32_t required_words, Best& best) {
+    for (size_t i = 0; i < num_touched; ++i) {
+      size_t place = touched[i];
+      auto document = static_cast<uint32_t>(start + place);
+      if (words[place] > required_words && (allowed == nullptr || allowed[document] != 0)) {
+        best.add(scores[place], document);
+      }
+      scores[place] = 0;
+      words[place] = 0;
+    }
+    num_touched = 0;
+  }
+
+  std::vector<float> scores;
+  std::vector<uint32_t> words;    // number of words found in a document in order, plus 1; 0 at first
+  std::vector<uint32_t> touched;  // one more than documents, because a place is written before it is counted
+  size_t num_touched = 0;
+};
+
+// Returns an upper bound of sums of scores that are at most `sum` + `score`. In another order they may be a little
+// greater; a sum of one score is exact.
+float with_margin(float sum, float score) { return sum == 0 || score == 0 ? sum + score : (sum + score) * 1.00001f; }
+
+// Finds the best documents with any of the terms. Blocks without one of them are not decoded.
+//
+// In each window, terms that together cannot lift a document among the best are looked up only for documents that
+// have another term (the MaxScore algorithm).
+void find_with_bounds(std::vector<std::unique_ptr<TermCursor>>& cursors, const float* norms, const uint8_t* allowed,
+                      uint32_t required_words, Best& best) {
+  Window window(kSmallWindow);
+  std::vector<std::pair<float, TermCursor*>> terms;
+  std::vector<uint32_t> places;
+  while (true) {
+    uint64_t start = UINT64_MAX;
+    for (auto& cursor : cursors) {
+      start = std::min(start, cursor->next_document());
+    }
+    if (start == UINT64_MAX) {
+      return;
+    }
+    start -= start % kSmallWindow;
+    uint64_t end = start + kSmallWindow;
+    terms.clear();
+    float all = 0;
+    for (auto& cursor : cursors) {
+      terms.emplace_back(cursor->greatest_before(end), cursor.get());
+      all = with_margin(all, terms.back().first);
+    }
+    if (best.excludes(all)) {
+      for (auto& cursor : cursors) {
+        cursor->skip_before(end);
+      }
+      continue;
+    }
+    size_t num_small = 0;  // terms that are only looked up
+    std::vector<float> up_to;
+    if (required_words == 0) {
+      std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      float sum = 0;
+      while (num_small < terms.size() && best.excludes(with_margin(sum, terms[num_small].first))) {
+        sum = with_margin(sum, terms[num_small++].first);
+        up_to.push_back(sum);
+      }
+    }
+    uint32_t word = 0;  // numbers of words begin at 0 without gaps here
+    uint32_t last_word = cursors[0]->term.word;
+    for (size_t i = num_small; i < terms.size(); ++i) {
+      TermCursor& cursor = *terms[i].second;
+      if (required_words != 0 && cursor.term.word != last_word) {
+        last_word = cursor.term.word;
+        ++word;
+      }
+      if (cursor.next_document() < end) {
+        window.add(cursor, word, start, end, norms);
+      }
+    }
+    if (num_small != 0) {
+      places.assign(window.touched.begin(), window.touched.begin() + static_cast<ptrdiff_t>(window.num_touched));
+      std::sort(places.begin(), places.end());
+      for (size_t i = num_small; i-- > 0;) {
+        TermCursor& cursor = *terms[i].second;
+        size_t kept = 0;
+        for (uint32_t place : places) {
+          if (best.excludes(with_margin(window.scores[place], up_to[i]))) {
+            continue;
+          }
+          places[kept++] = place;
+          auto document = static_cast<uint32_t>(start + place);
+          if (cursor.is_at(document)) {
+            window.scores[place] +=
+                cursor.term.weight * term_share(cursor.block.frequencies[cursor.at], norms[document]);
+          }
+        }
+        places.resize(kept);
+        cursor.skip_before(end);
+      }
+    }
+    window.finish(start, allowed, required_words, best);
+  }
 }
 
 }  // namespace
@@ -211,73 +342,33 @@ ScoredDocuments best_documents(const std::vector<SearchTerm>& terms, Bytes norm_
       cursors.back()->bounds = term.postings->bounds(norms, norm_key);
     }
   }
-  const size_t window = has_bounds ? kSmallWindow : kWindow;
-  std::vector<float> scores(window);
-  std::vector<uint32_t> words(window);        // number of words found in a document in order, plus 1; 0 at first
-  std::vector<uint32_t> touched(window + 1);  // one more, because a place is written before it is counted
+  if (has_bounds) {
+    find_with_bounds(cursors, norms, is_allowed, required_words, best);
+    return best.take();
+  }
+  Window window(kWindow);
   while (true) {
     uint64_t start = UINT64_MAX;
     for (auto& cursor : cursors) {
-      if (has_bounds) {
-        start = std::min(start, cursor->next_document());
-      } else if (cursor->load_block()) {
+      if (cursor->load_block()) {
         start = std::min(start, uint64_t{cursor->block.documents[cursor->at]});
       }
     }
     if (start == UINT64_MAX) {
-      break;
+      return best.take();
     }
-    start -= start % window;
-    uint64_t end = start + window;
-    if (has_bounds) {
-      float greatest = 0;
-      for (auto& cursor : cursors) {
-        greatest += cursor->greatest_before(end);
-      }
-      // Sums in another order may be a little greater.
-      if (best.excludes(greatest * 1.00001f)) {
-        for (auto& cursor : cursors) {
-          cursor->skip_before(end);
-        }
-        continue;
-      }
-    }
-    size_t num_touched = 0;
+    start -= start % kWindow;
     uint32_t word = 0;  // numbers of words begin at 0 without gaps here
     uint32_t last_word = cursors[0]->term.word;
-    for (auto& each : cursors) {
-      TermCursor& cursor = *each;
-      if (cursor.term.word != last_word) {
-        last_word = cursor.term.word;
+    for (auto& cursor : cursors) {
+      if (cursor->term.word != last_word) {
+        last_word = cursor->term.word;
         ++word;
       }
-      if (has_bounds && cursor.next_document() >= end) {
-        continue;
-      }
-      while (cursor.load_block() && cursor.block.documents[cursor.at] < end) {
-        for (; cursor.at < cursor.block.size && cursor.block.documents[cursor.at] < end; ++cursor.at) {
-          uint32_t document = cursor.block.documents[cursor.at];
-          auto place = static_cast<size_t>(document - start);
-          uint32_t found = words[place];
-          touched[num_touched] = static_cast<uint32_t>(place);
-          num_touched += found == 0;
-          found += found == 0;
-          words[place] = found + (found == word + 1);
-          scores[place] += cursor.term.weight * term_share(cursor.block.frequencies[cursor.at], norms[document]);
-        }
-      }
+      window.add(*cursor, word, start, start + kWindow, norms);
     }
-    for (size_t i = 0; i < num_touched; ++i) {
-      size_t place = touched[i];
-      auto document = static_cast<uint32_t>(start + place);
-      if (words[place] > required_words && (is_allowed == nullptr || is_allowed[document] != 0)) {
-        best.add(scores[place], document);
-      }
-      scores[place] = 0;
-      words[place] = 0;
-    }
+    window.finish(start, is_allowed, required_words, best);
   }
-  return best.take();
 }
 
 }  // namespace lance

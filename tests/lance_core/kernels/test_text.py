@@ -255,7 +255,7 @@ def expected_best(
     return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(20))
 def test_best_documents(lists: Lists, seed: int) -> None:
     chance = random.Random(seed)
     count = chance.choice([1, 1, 2, 3, 5])
