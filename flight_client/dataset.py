@@ -18,7 +18,7 @@ from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
 from flight_client.scanner import ColumnOrdering, RemoteScanner, Selection, Snapshot
-from flight_client.search import DEFAULT_NEAREST
+from flight_client.search import DEFAULT_NEAREST, text_fields
 from flight_client.versions import Versions
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         blob_handling: str | None = None,
         order_by: Sequence[str | ColumnOrdering] | None = None,
         nearest: Mapping[str, Any] | None = None,
+        full_text_query: Any = None,
         prefilter: bool = False,
         fast_search: bool = False,
         **ignored: Any,
@@ -143,6 +144,9 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             nearest: return the rows with the nearest vectors instead, nearest first, with the column
                 `_distance`: a mapping with `q` (a vector, or a list of vectors), `column`, `k`, `metric`,
                 and the other arguments that docs/vector-search.md lists.
+            full_text_query: return the rows that contain words instead, the rows with the best scores first,
+                with the column `_score`: a text, the JSON object of a query or an object that writes it
+                (`to_json`), or a mapping with `query` and `columns`; see docs/text-search.md.
             prefilter: whether a search finds only rows that meet the filter. Otherwise the filter applies to
                 the rows that the search finds.
             fast_search: whether a search leaves out rows that no index covers.
@@ -172,6 +176,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             blob_handling=blob_handling,
             order_by=_orderings(order_by),
             nearest=nearest,
+            full_text_query=None if full_text_query is None else text_fields(full_text_query),
             prefilter=prefilter,
             fast_search=fast_search,
         )

@@ -20,7 +20,7 @@ from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter
 from flight_client.progress import Progress
-from flight_client.search import DEFAULT_NEAREST, DISTANCE, ROW_ID, best_rows, nearest_fields
+from flight_client.search import DEFAULT_NEAREST, DISTANCE, ROW_ID, SCORE, best_rows, nearest_fields
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +73,8 @@ class Selection:
     """Columns to sort the rows by, the most significant first. `limit` and `offset` count sorted rows."""
     nearest: Mapping[str, Any] | None = None
     """Search of the nearest rows instead, with the arguments of `RemoteDataset.scanner`."""
+    full_text_query: Mapping[str, Any] | None = None
+    """Search of rows that contain words instead, in the form of a command."""
     prefilter: bool = False
     fast_search: bool = False
     split_search: bool = False
@@ -318,7 +320,7 @@ class RemoteScanner:
     def count_rows(self) -> int:
         """Return the number of rows. No columns are transferred."""
         selection = self._selection
-        if selection.nearest is not None:
+        if selection.nearest is not None or selection.full_text_query is not None:
             return sum(batch.num_rows for batch in self.to_batches())
         plain = self._filter.substrait is None and self._filter.rest is None
         if plain and selection.limit is None and selection.offset is None and selection.fragments is None:
@@ -340,6 +342,8 @@ class RemoteScanner:
         schema = self._schema
         if selection.nearest is not None:
             schema = schema.append(pa.field(DISTANCE, pa.float32()))
+        if selection.full_text_query is not None:
+            schema = schema.append(pa.field(SCORE, pa.float32()))
         if selection.filter is not None:  # a command has one filter
             found = filter_here(selection.condition, schema)
         else:
@@ -425,6 +429,7 @@ class RemoteScanner:
             ]
             or None,
             "nearest": self._nearest,
+            "full_text_query": selection.full_text_query,
             "prefilter": selection.prefilter or None,
             "fast_search": selection.fast_search or None,
             "split_search": selection.split_search or None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from flight_client.errors import InvalidInputError
 
 DISTANCE = "_distance"
+SCORE = "_score"
 QUERY_INDEX = "query_index"
 ROW_ID = "_rowid"
 DEFAULT_NEAREST = 10
@@ -40,6 +42,27 @@ def nearest_fields(schema: pa.Schema, nearest: Mapping[str, Any]) -> dict[str, A
     if "distance_range" in fields:
         fields["distance_range"] = list(fields["distance_range"])
     return fields
+
+
+def text_fields(query: Any) -> dict[str, Any]:
+    """Return a full text query in the form of a command.
+
+    Args:
+        query: a text, a JSON object, an object that writes one (`to_json`), or a mapping with one of these
+            as `query` and names as `columns`.
+
+    Raises:
+        InvalidInputError: the query is none of these.
+    """
+    if isinstance(query, str):
+        return {"query": query}
+    if hasattr(query, "to_json"):
+        query = json.loads(query.to_json())
+    if not isinstance(query, Mapping):
+        raise InvalidInputError(f"full_text_query: expected a text or a query, found {type(query).__name__}")
+    if "query" in query and not isinstance(query["query"], str):
+        return {**query, "query": text_fields(query["query"])}
+    return dict(query)
 
 
 def vector_column(schema: pa.Schema) -> str:

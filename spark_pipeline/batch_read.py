@@ -27,15 +27,21 @@ def selection_of(options: Options) -> Selection:
         verify_checksums=options.verify_checksums,
         blob_handling=options.blob_handling,
         nearest=options.nearest,
+        full_text_query=options.full_text_query,
         prefilter=options.prefilter,
     )
+
+
+def _is_search(selection: Selection) -> bool:
+    """Return whether the selection has the rows that a search finds."""
+    return selection.nearest is not None or selection.full_text_query is not None
 
 
 def selected_schema(snapshot: Snapshot, selection: Selection) -> pa.Schema:
     """Return the schema of the selected columns. The server is asked only if it is not the schema of the
     dataset.
     """
-    is_plain = selection.columns is None and selection.nearest is None
+    is_plain = selection.columns is None and not _is_search(selection)
     if is_plain and selection.blob_handling != "all_binary":
         return snapshot.schema
     return snapshot.scanner(selection).projected_schema
@@ -105,7 +111,7 @@ class PushingReader(BatchReader):
         return [each for each in filters if conditions[id(each)] is None]
 
     def _sql(self, condition: Filter) -> str | None:
-        if self._asked.nearest is not None:
+        if _is_search(self._asked):
             return None  # a condition of the query is for the rows that the search finds
         if isinstance(self._asked.columns, Mapping):
             return None  # a name in the query may be the name of a computed column
@@ -123,7 +129,7 @@ def narrowed(selection: Selection, snapshot: Snapshot, schema: StructType) -> Se
         check_requested(known_types(selected_schema(snapshot, every), schema.names), schema)
     wanted = schema.names
     selected = list(snapshot.schema.names if selection.columns is None else selection.columns)
-    if selection.nearest is not None:
+    if _is_search(selection):
         selected = selected_schema(snapshot, selection).names
     if wanted == selected:
         return selection

@@ -72,6 +72,15 @@ def parse_columns(text: str) -> tuple[str, ...] | dict[str, str]:
     return parsed if isinstance(parsed, dict) else tuple(parsed)
 
 
+def _text_query(text: str) -> dict[str, Any]:
+    if not text.lstrip().startswith("{"):
+        return {"query": text}
+    fields = json.loads(text)
+    if not isinstance(fields, dict):
+        raise ValueError
+    return fields
+
+
 def _search(text: str) -> dict[str, Any]:
     fields = json.loads(text)
     if not isinstance(fields, dict) or "q" not in fields:
@@ -141,8 +150,16 @@ class Options:
     )
     """Search of the rows whose vectors are nearest to `q`: a JSON object with the arguments of
     `flight_client.RemoteDataset.scanner(nearest=...)`."""
+    full_text_query: Mapping[str, Any] | None = option(
+        "fullTextQuery",
+        _text_query,
+        'words, or a JSON object such as {"match": {"terms": "red fox"}}',
+        uses=_READS,
+    )
+    """Search of the rows that contain words, the best first: words, or the argument of
+    `flight_client.RemoteDataset.scanner(full_text_query=...)` as JSON."""
     prefilter: bool = option("prefilter", _boolean, "true or false", False, uses=_READS)
-    """Whether `nearest` searches only rows that meet `filter`."""
+    """Whether a search finds only rows that meet `filter`."""
     token: str | None = option("token", _text, "a token", shown=False)
     token_file: str | None = option("tokenFile", _text, "a path")
     """Path of a file with the token. Every process reads its own, and reads it again when it changes."""

@@ -44,6 +44,12 @@ def scan(
     blob_handling: Annotated[
         BlobHandling | None, typer.Option(help="Blobs as descriptors (the default) or as bytes.")
     ] = None,
+    full_text_query: Annotated[
+        str | None,
+        typer.Option(
+            "--full-text-query", help="Words, or a query as JSON: only rows that contain them, best first."
+        ),
+    ] = None,
     at: Annotated[
         int | None, typer.Option(help="Version of the dataset; the latest one if left out.")
     ] = None,
@@ -57,7 +63,9 @@ def scan(
 ) -> None:
     """Read a dataset into a file, or to stdout."""
     file = Output.of(output, format_, force=force)
-    selection = Selection(parse_columns(columns), filter_, limit, offset, blob_handling)
+    selection = Selection(
+        parse_columns(columns), filter_, limit, offset, blob_handling, _text_query(full_text_query)
+    )
     if explain:
         print_explanation(open_target(target, at).explain(selection, analyze=analyze), as_json=as_json)
         return
@@ -69,6 +77,17 @@ def scan(
     ):
         for batch in rows.batches if output is None else _with_progress(rows):
             writer.write_batch(batch)
+
+
+def _text_query(text: str | None) -> dict[str, Any] | None:
+    """Return a query that was given as words or as a JSON object."""
+    if text is None or not text.lstrip().startswith("{"):
+        return None if text is None else {"query": text}
+    try:
+        query: dict[str, Any] = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise typer.BadParameter(f"no JSON: {error}", param_hint="--full-text-query") from None
+    return query
 
 
 def print_explanation(explained: dict[str, Any], *, as_json: bool) -> None:

@@ -61,6 +61,7 @@ class Selection:
     limit: int | None = None
     offset: int | None = None
     blob_handling: str | None = None
+    full_text_query: dict[str, Any] | None = None
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields of a scan, without those that are not given."""

@@ -143,7 +143,7 @@ class Reads:
         pruned = _pruned(view, plan_view(view, scan_options(command, view)))
         plan = pruned.plan
         # A filter has to see the earlier rows before it is known which rows an offset skips or a limit ends.
-        is_search = command.nearest is not None
+        is_search = plan.options.search is not None
         is_cut_later = (plan.options.filter is not None or is_search) and (
             command.limit is not None or bool(command.offset)
         )
@@ -163,6 +163,7 @@ class Reads:
             blob_handling=command.blob_handling,
             order_by=command.order_by,
             nearest=command.nearest,
+            full_text_query=command.full_text_query,
             prefilter=command.prefilter,
             fast_search=command.fast_search,
         )

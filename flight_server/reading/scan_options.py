@@ -17,11 +17,15 @@ from lance_core.api.serving import (
     bind_columns,
     bind_filter,
     bind_nearest,
+    bind_text_query,
+    columns_of,
     guarded,
     plan_scan,
     project,
     result_schema,
     score_fields,
+    text_columns,
+    with_columns,
 )
 from lance_core.errors import InvalidInputError
 
@@ -40,7 +44,10 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
     """Return the options that commands and tickets share: the columns, the filter, the size of batches."""
     schema = view.schema
     nearest = None if asked.nearest is None else bind_nearest(schema, nearest_arguments(asked.nearest))
-    scores = score_fields(nearest)
+    text_query = None if asked.full_text_query is None else bind_text_query(schema, asked.full_text_query)
+    if text_query is not None and not view.is_whole and None in columns_of(text_query):
+        text_query = with_columns(text_query, _text_columns(view))
+    scores = score_fields(text_query if nearest is None else nearest)
     columns, computed = asked.columns, None
     if isinstance(columns, Mapping):
         computed, columns = bind_columns(schema, columns, repeatable=True, found=scores), None
@@ -65,9 +72,23 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
         verify_checksums=asked.verify_checksums,
         blob_handling=asked.blob_handling,
         nearest=nearest,
+        text_query=text_query,
         prefilter=asked.prefilter,
         fast_search=asked.fast_search,
     )
+
+
+def _text_columns(view: View) -> list[str]:
+    """Return the columns with a full text index that the caller may read.
+
+    Raises:
+        InvalidInputError: There are none.
+    """
+    known = {field.name for field in view.schema.fields}
+    columns = [path for path in text_columns(view.snapshot.manifest) if path in known]
+    if not columns:
+        raise InvalidInputError("full_text_query: name a column; no column has a full text index")
+    return columns
 
 
 def bind_condition(
@@ -115,7 +136,7 @@ def plan_of(ticket: Ticket, view: View) -> ScanPlan:
             raise InvalidInputError(
                 f"the ticket asks for row {scan.end - 1} of fragment {scan.fragment_id}, which has fewer rows"
             )
-    is_cut_later = options.filter is not None or bool(options.order_by) or options.nearest is not None
+    is_cut_later = options.filter is not None or bool(options.order_by) or options.search is not None
     if not is_cut_later and (ticket.limit is not None or ticket.offset is not None):
         raise InvalidInputError("the ticket has a limit or an offset, and no filter, order or search")
     options = replace(options, limit=ticket.limit, offset=ticket.offset)

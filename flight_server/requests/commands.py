@@ -24,6 +24,7 @@ from flight_server.requests.json_fields import (
     integer,
     integers,
     list_of,
+    mapping,
     one_of,
     parse_object,
     string,
@@ -85,6 +86,8 @@ class ScanCommand:
     order_by: tuple[ColumnOrdering, ...] = ()
     nearest: Mapping[str, AnyValue] | None = None
     """Search of the nearest rows instead; the fields of `Nearest`."""
+    full_text_query: Mapping[str, AnyValue] | None = None
+    """Search of rows that contain words instead; the JSON object of the query."""
     prefilter: bool = False
     fast_search: bool = False
     split_search: bool = False
@@ -261,6 +264,8 @@ def _json_form(name: str, value: AnyValue) -> AnyValue:
         return [[each.get("start", 0), each.get("length")] for each in value.get("values", [])]
     if name == "nearest":
         return nearest_in_json(value)
+    if name == "full_text_query":
+        return parse_object(string(name, value).encode())
     if isinstance(value, dict) and name != "properties":
         return value.get("values", [])
     return value
@@ -309,6 +314,7 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "blob_handling": _BLOB_HANDLING,
     "order_by": list_of(_ordering),
     "nearest": nearest,
+    "full_text_query": mapping,
     "prefilter": boolean,
     "fast_search": boolean,
 }

@@ -78,6 +78,13 @@ def string(field: str, value: Any) -> str:
     return value
 
 
+def mapping(field: str, value: Any) -> Mapping[str, Any]:
+    """Return an object, whose fields are checked where it is used."""
+    if not isinstance(value, dict):
+        raise _wrong(field, "an object", value)
+    return value
+
+
 def base64_bytes(field: str, value: Any) -> bytes:
     try:
         return base64.b64decode(string(field, value), validate=True)

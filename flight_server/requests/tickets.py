@@ -87,6 +87,7 @@ class Ticket:
     verify_checksums: bool = False
     blob_handling: str = DEFAULT_BLOB_HANDLING
     nearest: Mapping[str, Any] | None = None
+    full_text_query: Mapping[str, Any] | None = None
     prefilter: bool = False
     fast_search: bool = False
     column: str | None = None

@@ -199,8 +199,15 @@ class ScannerBuilder:
         return self._set("nearest", arguments)
 
     def full_text_search(self, query: Any, columns: list[str] | None = None) -> Self:
-        """Refuse a search of texts."""
-        return self._refuse("full_text_search", query)
+        """Set the search of the rows that contain words.
+
+        Args:
+            query: A text, or a query of `lance_core.api.query`.
+            columns: Columns that a text is searched in; None means all columns with a full text index.
+        """
+        if isinstance(query, str):
+            query = {"query": query} if columns is None else {"query": query, "columns": columns}
+        return self._set("full_text_query", query)
 
     def minhash_search(self, query: Any) -> Self:
         """Refuse a search of similar texts."""

@@ -51,6 +51,7 @@ from lance_core.expressions.sql import parse_type
 from lance_core.expressions.tree import Expression
 from lance_core.expressions.tree import columns as named_columns
 from lance_core.hints import did_you_mean, near_names
+from lance_core.index.text.query import columns_of, with_columns
 from lance_core.kernels import set_pool_retention
 from lance_core.maintenance.branches import create_branch, delete_branch
 from lance_core.maintenance.cleanup import CleanupPolicy, clean_up, explain_cleanup
@@ -79,6 +80,7 @@ from lance_core.scan.plan.projection import (
 )
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan, plan_scan
 from lance_core.scan.plan.search_projection import result_schema
+from lance_core.scan.plan.text_query import bind_text_query
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.snapshot_reads import (
@@ -91,6 +93,7 @@ from lance_core.scan.snapshot_reads import (
     stream_plan,
 )
 from lance_core.scan.take.keys import KEY_COLUMNS
+from lance_core.scan.text_search.columns import indexed_columns as text_columns
 from lance_core.scan.validate import DAMAGE, find_damage, validate_snapshot
 from lance_core.schema import Schema
 from lance_core.storage import Entry, LocalStorage, Storage, is_object_store, scheme_of, storage_for
@@ -179,11 +182,13 @@ __all__ = [
     "bind_columns",
     "bind_filter",
     "bind_nearest",
+    "bind_text_query",
     "branch_names",
     "branch_storage",
     "check_filter",
     "clean_up",
     "clone_table",
+    "columns_of",
     "commit_staged",
     "compact",
     "compare_versions",
@@ -240,12 +245,14 @@ __all__ = [
     "storage_for",
     "stream_plan",
     "tag_names",
+    "text_columns",
     "update_rows",
     "update_settings",
     "update_tag",
     "validate_snapshot",
     "version_before",
     "version_entries",
+    "with_columns",
     "withdraw_table",
     "written_by",
 ]

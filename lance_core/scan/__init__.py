@@ -13,7 +13,8 @@ fields, `single_file` one data file without a table. The rooms:
 - `plan`: what to read, from metadata alone. `options` has the options of a scan, `projection` its columns,
   `ordering` those that decide the order, `aggregation` aggregates,
   `bind` its expressions, `scan_plan` its fragments and row ranges;
-  `nearest` is a search of vectors, `bind_nearest` binds it, `search_projection` has the columns of its
+  `nearest` is a search of vectors, `bind_nearest` binds it, `text_query` binds a search of texts,
+  `search_projection` has the columns of its
   result;
   `statistics` and `pruning` leave out rows, `index_questions` and `indices` find rows in indices.
 - `read`: the columns of one fragment. `fragments` opens a fragment, `columns` has the kinds of columns,
@@ -33,6 +34,8 @@ fields, `single_file` one data file without a table. The rooms:
 - `nearest`: rows with the nearest vectors. `search` runs a search, `exact` compares every vector, `indexed`
   asks the index that `vector_index` chose and joins what it does not cover, `comparing` compares the vectors
   of arrays, `candidates` keeps the best rows, `results` makes batches of them.
+- `text_search`: rows that contain words. `search` runs a search, `ranking` joins the parts of a query,
+  `columns` finds indices, `views` the rows of an index that may be found, `unindexed` reads other texts.
 
 Rooms import only rooms above them in this list; `tests/docs/test_scan_layers.py` checks this.
 """

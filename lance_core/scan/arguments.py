@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.index.text.query import TextQuery
 from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.nearest import NearestQuery, score_fields
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
@@ -36,7 +37,6 @@ _LEAST = {"batch_readahead": 1, "fragment_readahead": 0, "io_buffer_size": 0}
 # Arguments of the reference that change the result of a scan.
 _UNSUPPORTED = frozenset(
     {
-        "full_text_query",
         "index_segments",
         "row_addr_allowlist",
         "row_addr_blocklist",
@@ -66,6 +66,7 @@ def scan_options(
     fast_search: bool | None = None,
     verify_checksums: bool = False,
     nearest: Mapping[str, Any] | None = None,
+    full_text_query: Any = None,
     prefilter: bool | None = None,
     disable_scoring_autoprojection: bool | None = None,
     **others: Any,
@@ -93,9 +94,12 @@ def scan_options(
         verify_checksums: Check the pages that are read; see `ScanOptions`. An argument of this package.
         nearest: Return the rows with the nearest vectors instead: a mapping with `column`, `q` (a vector, or
             a list of vectors) and `k`, and the other arguments of the reference; see docs/vector-search.md.
+        full_text_query: Return the rows that contain words instead: a text, a query of
+            `lance_core.api.query` or its JSON object, or a mapping with one of these as `query` and names as
+            `columns`; see docs/text-search.md.
         prefilter: Whether a search finds only rows that match the filter. Otherwise the filter applies to the
-            rows that the search finds, and may name `_distance`.
-        disable_scoring_autoprojection: Whether the columns of a search, such as `_distance`, are left out
+            rows that the search finds, and may name `_distance` or `_score`.
+        disable_scoring_autoprojection: Whether the columns of a search, such as `_score`, are left out
             unless `columns` names them.
         others: Further arguments of the reference; left at `None`, or hints that change no result.
 
@@ -115,7 +119,8 @@ def scan_options(
     if batch_size_bytes is None:
         batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
     query = None if nearest is None else _nearest(schema, nearest)
-    scores = score_fields(query)
+    text_query = None if full_text_query is None else _text_query(schema, full_text_query)
+    scores = score_fields(text_query if query is None else query)
     return ScanOptions(
         columns=column_names(columns),
         computed=bind_columns(schema, columns, found=scores) if isinstance(columns, dict) else None,
@@ -134,10 +139,17 @@ def scan_options(
         verify_checksums=verify_checksums,
         use_scalar_index=use_scalar_index is not False,
         nearest=query,
+        text_query=text_query,
         prefilter=bool(prefilter),
         fast_search=bool(fast_search),
         with_scores=not disable_scoring_autoprojection,
     )
+
+
+def _text_query(schema: Schema, value: Any) -> TextQuery:
+    from lance_core.scan.plan.text_query import bind_text_query  # late, too
+
+    return bind_text_query(schema, value)
 
 
 def _nearest(schema: Schema, arguments: Mapping[str, Any]) -> NearestQuery:

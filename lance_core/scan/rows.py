@@ -35,6 +35,10 @@ def plan_runs(
         from lance_core.scan.nearest.search import nearest_runs  # late: most scans search nothing
 
         scan = nearest_runs
+    elif options.text_query is not None:
+        from lance_core.scan.text_search.search import text_runs  # late, too
+
+        scan = text_runs
     elif options.order_by:
         from lance_core.scan.ordered import ordered_runs  # late: most scans keep the order of the rows
 
@@ -69,7 +73,7 @@ def plan_table(
     strategy: Strategy = _DEFAULT,
 ) -> pa.Table:
     """Return the rows of a plan as one table; see `scan_table`, whose errors these are."""
-    if not plan.options.order_by and plan.options.nearest is None:
+    if not plan.options.order_by and plan.options.search is None:
         if plan.options.filter is not None and snapshot.manifest.index_segments:
             taken = _found_table(snapshot, plan, files, strategy)
             if taken is not None:
@@ -87,7 +91,7 @@ def count_plan_rows(
     strategy: Strategy = _DEFAULT,
 ) -> int:
     """Return the number of rows of a plan; see `count_matching`, whose errors these are."""
-    if plan.options.nearest is None:
+    if plan.options.search is None:
         return count_matching(snapshot, plan, budget, files, strategy)
     with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
         return sum(run.rows.num_rows for run in runs)

@@ -12,10 +12,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.index.text.query import TextQuery
+
 DISTANCE = "_distance"
 """Column with the distance of a row to the query."""
 QUERY_INDEX = "query_index"
 """Column with the number of the query that a row was found for, if a search has several queries."""
+SCORE = "_score"
+"""Column with the score of a row in a full text search, greater for rows that fit the query better."""
+SCORE_FIELD = pa.field(SCORE, pa.float32())
 DISTANCE_FIELD = pa.field(DISTANCE, pa.float32())
 QUERY_INDEX_FIELD = pa.field(QUERY_INDEX, pa.int32(), nullable=False)
 
@@ -99,8 +104,10 @@ class NearestQuery:
         return np.frombuffer(self.queries, np.float64).reshape(-1, self.vectors.dimension)
 
 
-def score_fields(query: NearestQuery | None) -> tuple[pa.Field, ...]:
+def score_fields(query: NearestQuery | TextQuery | None) -> tuple[pa.Field, ...]:
     """Return the columns that a search adds; none without a search."""
     if query is None:
         return ()
+    if not isinstance(query, NearestQuery):
+        return (SCORE_FIELD,)
     return (QUERY_INDEX_FIELD, DISTANCE_FIELD) if query.is_batch else (DISTANCE_FIELD,)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
+from lance_core.index.text.query import TextQuery
 from lance_core.scan.plan.nearest import NearestQuery
 
 DEFAULT_BATCH_BYTES = 2 << 20
@@ -70,6 +71,8 @@ class ScanOptions:
         batch_bytes: Most bytes of a streamed batch, except one of one row.
         nearest: Return the rows with the nearest vectors instead, nearest first. Limit and offset count these
             rows.
+        text_query: Return the rows that meet a full text query instead, the rows with the best scores first.
+            Limit and offset count these rows.
         prefilter: Search only rows that match the filter. Otherwise the filter applies to the rows that the
             search finds, except for its guards, which always apply before.
         with_scores: Append the columns of a search that `columns` does not name, such as `_distance`.
@@ -98,6 +101,7 @@ class ScanOptions:
     use_scalar_index: bool = True
     fast_search: bool = False
     nearest: NearestQuery | None = None
+    text_query: TextQuery | None = None
     prefilter: bool = False
     with_scores: bool = True
 
@@ -117,7 +121,9 @@ class ScanOptions:
                 raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
         if self.strict_batch_size and self.batch_rows is None:
             raise InvalidInputError("strict_batch_size needs batch_rows")
-        if self.nearest is not None and self.include_deleted_rows:
+        if self.nearest is not None and self.text_query is not None:
+            raise InvalidInputError("a scan searches vectors or texts, not both")
+        if self.search is not None and self.include_deleted_rows:
             raise InvalidInputError("a search finds no deleted rows, but include_deleted_rows is true")
         if self.blob_handling not in BLOB_HANDLINGS:
             raise InvalidInputError(
@@ -128,3 +134,8 @@ class ScanOptions:
             if fragment_id in seen:
                 raise InvalidInputError(f"fragment {fragment_id} is asked for twice")
             seen.add(fragment_id)
+
+    @property
+    def search(self) -> NearestQuery | TextQuery | None:
+        """The search of the scan; None if it returns rows in the order of the table."""
+        return self.text_query if self.nearest is None else self.nearest

@@ -173,8 +173,7 @@ def test_scanners(reference, ours):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"nearest": {"column": "v", "q": [1.0]}},
-        {"full_text_query": "row"},
+        {"index_segments": ["0"]},
     ],
     ids=lambda arguments: next(iter(arguments)),
 )

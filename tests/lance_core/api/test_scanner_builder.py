@@ -72,8 +72,6 @@ def test_steps_are_the_arguments_of_a_scan(path: str) -> None:
 @pytest.mark.parametrize(
     ("step", "arguments"),
     [
-        ("nearest", ("a", [1.0])),
-        ("full_text_search", ("word",)),
         ("minhash_search", ("word",)),
         ("row_addr_prefilter", (b"",)),
         ("with_index_segments", ([],)),

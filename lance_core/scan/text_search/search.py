@@ -1,0 +1,56 @@
+"""A scan that returns the rows that contain words, best first."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pyarrow as pa
+
+from lance_core.errors import InvalidInputError
+from lance_core.index.text.query import TextQuery, columns_of, with_columns
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.nearest.results import FoundRows, result_runs
+from lance_core.scan.plan.nearest import SCORE
+from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.plan.search_projection import project_search
+from lance_core.scan.run.batch_cutter import BatchRun
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.text_search.columns import indexed_columns
+from lance_core.scan.text_search.ranking import Ranking
+from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot
+
+
+def text_runs(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Generator[BatchRun, None, None]:
+    """Yield the result of a plan with a full text query.
+
+    Raises:
+        InvalidInputError: A column of the query does not exist or has no texts, or the query names no column
+            and none has an index.
+        LanceError: Something cannot be read.
+    """
+    options = plan.options
+    assert options.text_query is not None
+    projection = project_search(snapshot.manifest.schema, options)
+    query = _in_columns(snapshot.manifest, options.text_query)
+    limit = None
+    if options.limit is not None:
+        limit = options.limit + (options.offset or 0)
+    ranking = Ranking(snapshot, plan, projection.before, budget, files, strategy)
+    found = ranking.found(query, limit)
+    rows = FoundRows(found.addresses, {SCORE: pa.array(found.scores)})
+    yield from result_runs(snapshot, options, projection, rows, budget, files)
+
+
+def _in_columns(manifest: Manifest, query: TextQuery) -> TextQuery:
+    if all(column is not None for column in columns_of(query)):
+        return query
+    columns = indexed_columns(manifest)
+    if not columns:
+        raise InvalidInputError(
+            "a full text query without a column needs a column with a full text index; name a column"
+        )
+    return with_columns(query, columns)

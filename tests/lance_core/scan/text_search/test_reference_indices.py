@@ -1,0 +1,177 @@
+"""Searches with full text indices of the reference: rows and scores are those of the reference."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance.query
+import pyarrow as pa
+import pytest
+
+import lance_core
+import lance_core.api.query
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from support.texts import assert_same_answers, random_match, random_query, random_rows, scores_of
+
+OPTIONS: dict[str, Any] = {"with_position": True, "stem": False, "remove_stop_words": False}
+VERSIONS = ["2.0", "2.1", "2.2"]
+
+
+def make_table(
+    path: Path, seed: int, *, rows: int = 400, version: str = "2.2", stable: bool = False, **options: Any
+) -> lance.LanceDataset:
+    chance = random.Random(seed)
+    dataset = lance.write_dataset(
+        random_rows(chance, 0, rows),
+        path,
+        max_rows_per_file=rows // 3 + 1,
+        data_storage_version=version,
+        enable_stable_row_ids=stable,
+    )
+    for column in ("text", "other"):
+        dataset.create_scalar_index(column, "INVERTED", **{**OPTIONS, **options})
+    return lance.dataset(path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_queries_of_all_kinds(tmp_path: Path, seed: int) -> None:
+    uri = make_table(tmp_path / "table", seed, version=VERSIONS[seed]).uri
+    chance = random.Random(seed)
+    assert sum(assert_same_answers(uri, random_query(chance)) > 0 for _ in range(30)) > 10
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"format_version": 1},
+        {"format_version": 1, "with_position": False},
+        {"format_version": 3, "block_size": 256},
+        {"with_position": False},
+        {"base_tokenizer": "ngram", "with_position": False},
+        {"stem": True, "remove_stop_words": True},
+    ],
+    ids=str,
+)
+def test_files_of_all_formats(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Two thousand rows: posting lists have several blocks."""
+    uri = make_table(tmp_path / "table", 5, rows=2000, **options).uri
+    chance = random.Random(6)
+    for _ in range(12):
+        assert_same_answers(uri, random_match(chance, exact=options.get("base_tokenizer") == "ngram"))
+    if {**OPTIONS, **options}["with_position"]:
+        for terms, slop in (("alpha alpha", 0), ("alpha alta", 2), ("alpha rare1", 0)):
+            assert_same_answers(uri, lambda module, t=terms, s=slop: module.PhraseQuery(t, "text", slop=s))
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+def test_answers_after_changes(tmp_path: Path, stable: bool) -> None:
+    """Rows that changes of either library add, delete or move are found once, with the reference's scores."""
+    dataset = make_table(tmp_path / "table", 7, stable=stable)
+    uri, chance, first = dataset.uri, random.Random(8), 400
+    for step in range(6):
+        ours = lance_core.dataset(uri)
+        if step == 0:
+            lance.write_dataset(random_rows(chance, first, 50), uri, mode="append")
+        elif step == 1:
+            ours.delete(f"number % 7 = {step}")
+        elif step == 2:
+            ours.update({"text": "'alpha rare1 changed'"}, where="number % 11 = 3")
+        elif step == 3:
+            lance.dataset(uri).optimize.optimize_indices()
+        elif step == 4:
+            ours.insert(random_rows(chance, first + 50, 30))
+        else:
+            ours.optimize.compact_files(target_rows_per_fragment=1000)
+        for _ in range(6):
+            assert_same_answers(uri, random_query(chance, exact=True))
+
+
+def test_prefilters_postfilters_limits_and_fast_search(tmp_path: Path) -> None:
+    dataset = make_table(tmp_path / "table", 9)
+    uri = lance.write_dataset(random_rows(random.Random(1), 400, 60), dataset.uri, mode="append").uri
+    chance = random.Random(10)
+    for _ in range(8):
+        make = random_match(chance, exact=True)
+        assert_same_answers(uri, make, filter="number % 3 = 0", prefilter=True)
+        assert_same_answers(uri, make, filter="number % 3 = 0")
+        assert_same_answers(uri, make, fast_search=True)
+        query = make(lance_core.api.query)
+        ours, theirs = lance_core.dataset(uri), lance.dataset(uri)
+        for limit, offset in ((3, None), (5, 4), (None, 7)):
+            arguments = {"columns": ["_score"], "limit": limit, "offset": offset}
+            found = ours.to_table(full_text_query=query, **arguments)["_score"].to_pylist()
+            wanted = theirs.to_table(full_text_query=make(lance.query), **arguments)["_score"].to_pylist()
+            assert found == pytest.approx(wanted, rel=1e-5)
+        assert ours.to_table(full_text_query=query, limit=0).num_rows == 0
+
+
+def test_rows_without_an_index(tmp_path: Path) -> None:
+    """Texts are divided at characters that are no letters, and nothing else is done to the words."""
+    texts = ["Cafe cafe CAFÉ", "The running Runs", "foo_bar it's 3.14", None, "", "a" * 50]
+    table = pa.table({"number": range(6), "text": texts, "other": texts})
+    uri = lance.write_dataset(table, tmp_path / "table").uri
+    for terms in ("Cafe", "cafe", "the", "The running", "foo", "3.14", "a" * 50, "run"):
+        assert_same_answers(uri, lambda module, t=terms: module.MatchQuery(t, "text"))
+    assert_same_answers(uri, lambda module: module.PhraseQuery("it's 3", "text"))
+    with pytest.raises(InvalidInputError, match="name a column"):
+        lance_core.dataset(uri).to_table(full_text_query="cafe")
+
+
+def test_lists_of_texts(tmp_path: Path) -> None:
+    lists = [["foo the bar", "baz"], ["baz", None, "foo"], [], None, ["bar"]]
+    uri = lance.write_dataset(pa.table({"number": range(5), "text": lists}), tmp_path / "table").uri
+    lance.dataset(uri).create_scalar_index("text", "INVERTED", with_position=True, stem=False)
+    for terms in ("bar baz", "foo the bar", "foo bar", "baz foo"):
+        assert_same_answers(uri, lambda module, t=terms: module.PhraseQuery(t, "text"))
+        assert_same_answers(uri, lambda module, t=terms: module.MatchQuery(t, "text"))
+
+
+def test_forms_of_a_query(tmp_path: Path) -> None:
+    uri = make_table(tmp_path / "table", 11).uri
+    ours, theirs = lance_core.dataset(uri), lance.dataset(uri)
+    columns = ["number", "_score"]
+    phrase = {"query": '"alpha alpha"', "columns": ["text"]}
+    for query in ("alpha alta", phrase, {"query": "alpha", "columns": ["text"]}, {"query": "alpha"}):
+        found = ours.to_table(columns, full_text_query=query)
+        assert scores_of(found) == pytest.approx(scores_of(theirs.to_table(columns, full_text_query=query)))
+    same = [
+        "alpha",
+        lance_core.api.query.MatchQuery("alpha", "text"),
+        {"match": {"terms": "alpha", "column": "text"}},
+        {"query": {"match": {"terms": "alpha"}}, "columns": ["text"]},
+    ]
+    tables = [ours.to_table(columns, full_text_query=query, limit=5) for query in same[1:]]
+    assert all(table == tables[0] for table in tables)
+    assert (lance_core.api.query.MatchQuery("a", "t") & lance_core.api.query.MatchQuery("b", "t")).inner.must
+    for wrong in ({"match": {}}, {"nonsense": {}}, {"match": {"terms": "a", "slop": 1}}, {"boolean": {}}):
+        with pytest.raises(InvalidInputError):
+            ours.to_table(full_text_query=wrong)
+    with pytest.raises(InvalidInputError, match="several columns"):
+        ours.to_table(full_text_query='"alpha alpha"')
+    with pytest.raises(TypeError):
+        ours.to_table(full_text_query=5)
+
+
+def test_columns_of_the_result(tmp_path: Path) -> None:
+    ours = lance_core.dataset(make_table(tmp_path / "table", 12).uri)
+    found = ours.to_table(full_text_query="alpha", limit=2, with_row_id=True, with_row_address=True)
+    assert found.schema.names == ["number", "text", "other", "_score", "_rowid", "_rowaddr"]
+    assert ours.to_table([], full_text_query="alpha", limit=2).schema.names == ["_score"]
+    plain = ours.to_table(["number"], full_text_query="alpha", disable_scoring_autoprojection=True)
+    assert plain.schema.names == ["number"]
+    assert ours.scanner(full_text_query="alpha").count_rows() == plain.num_rows
+    twice = ours.to_table({"twice": "_score * 2"}, full_text_query="alpha", limit=1)
+    assert twice["twice"].to_pylist() == [2 * twice["_score"][0].as_py()]
+
+
+def test_what_cannot_be_searched_is_refused(tmp_path: Path) -> None:
+    uri = make_table(tmp_path / "table", 13, with_position=False).uri
+    ours = lance_core.dataset(uri)
+    with pytest.raises(UnsupportedFeatureError, match="position"):
+        ours.to_table(full_text_query=lance_core.api.query.PhraseQuery("alpha alpha", "text"))
+    for column, message in (("nonsense", "nonsense"), ("number", "number")):
+        with pytest.raises(InvalidInputError, match=message):
+            ours.to_table(full_text_query=lance_core.api.query.MatchQuery("alpha", column))
