@@ -119,6 +119,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         verify_checksums: bool = False,
         blob_handling: str | None = None,
         order_by: Sequence[str | ColumnOrdering] | None = None,
+        compression: str | None = None,
         nearest: Mapping[str, Any] | None = None,
         full_text_query: Any = None,
         prefilter: bool = False,
@@ -150,6 +151,8 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             prefilter: whether a search finds only rows that meet the filter. Otherwise the filter applies to
                 the rows that the search finds.
             fast_search: whether a search leaves out rows that no index covers.
+            compression: of batches on the wire: "none" (the default), "lz4", "zstd", or "auto": the server
+                chooses while it sends, by the speed of the network.
             **ignored: other arguments of `pyarrow.dataset.Dataset.scanner`, about the way Arrow reads files.
 
         Raises:
@@ -175,6 +178,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             verify_checksums=verify_checksums,
             blob_handling=blob_handling,
             order_by=_orderings(order_by),
+            compression=compression,
             nearest=nearest,
             full_text_query=None if full_text_query is None else text_fields(full_text_query),
             prefilter=prefilter,

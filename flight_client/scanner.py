@@ -69,6 +69,8 @@ class Selection:
     """Blobs as descriptors (`blobs_descriptions`, which None means, or `all_descriptions`) or as bytes
     (`all_binary`).
     """
+    compression: str | None = None
+    """Compression of batches on the wire: `none`, which None means, `lz4`, `zstd`, or `auto`."""
     order_by: tuple[ColumnOrdering, ...] = ()
     """Columns to sort the rows by, the most significant first. `limit` and `offset` count sorted rows."""
     nearest: Mapping[str, Any] | None = None
@@ -423,6 +425,7 @@ class RemoteScanner:
             "with_row_address": selection.with_row_address or None,
             "verify_checksums": selection.verify_checksums or None,
             "blob_handling": selection.blob_handling,
+            "compression": selection.compression,
             "order_by": [
                 {"column": each.column_name, "ascending": each.ascending, "nulls_first": each.nulls_first}
                 for each in selection.order_by

@@ -26,6 +26,7 @@ def selection_of(options: Options) -> Selection:
         batch_rows=options.batch_size,
         verify_checksums=options.verify_checksums,
         blob_handling=options.blob_handling,
+        compression=options.compression,
         nearest=options.nearest,
         full_text_query=options.full_text_query,
         prefilter=options.prefilter,

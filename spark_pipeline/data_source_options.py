@@ -160,6 +160,13 @@ class Options:
     `flight_client.RemoteDataset.scanner(full_text_query=...)` as JSON."""
     prefilter: bool = option("prefilter", _boolean, "true or false", False, uses=_READS)
     """Whether a search finds only rows that meet `filter`."""
+    compression: str | None = option(
+        "compression",
+        _one_of("none", "lz4", "zstd", "auto"),
+        "none, lz4, zstd or auto",
+        uses=_READS + _STREAMS,
+    )
+    """Compression of rows on the wire; `auto` lets the server choose by the speed of the network."""
     token: str | None = option("token", _text, "a token", shown=False)
     token_file: str | None = option("tokenFile", _text, "a path")
     """Path of a file with the token. Every process reads its own, and reads it again when it changes."""

@@ -13,9 +13,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from flight_server.cli.errors import stderr
 from flight_server.cli.files.output_files import Format, Output
 from flight_server.cli.rendering import count, print_table
-from flight_server.cli.targets import Rows, Selection, open_target, parse_columns
+from flight_server.cli.targets import Rows, Selection, open_target, parse_columns, parse_order
 
 BlobHandling = Literal["blobs_descriptions", "all_descriptions", "all_binary"]
+Compression = Literal["none", "lz4", "zstd", "auto"]
 
 
 def scan(
@@ -50,6 +51,17 @@ def scan(
             "--full-text-query", help="Words, or a query as JSON: only rows that contain them, best first."
         ),
     ] = None,
+    order_by: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns to sort by, comma separated, each with DESC or NULLS FIRST if wanted.",
+            metavar="ORDER",
+        ),
+    ] = None,
+    compression: Annotated[
+        Compression | None,
+        typer.Option(help="Of rows on the wire; auto leaves the choice to the server.  [default: none]"),
+    ] = None,
     at: Annotated[
         int | None, typer.Option(help="Version of the dataset; the latest one if left out.")
     ] = None,
@@ -63,8 +75,10 @@ def scan(
 ) -> None:
     """Read a dataset into a file, or to stdout."""
     file = Output.of(output, format_, force=force)
+    order = None if order_by is None else parse_order(order_by)
+    text_query = _text_query(full_text_query)
     selection = Selection(
-        parse_columns(columns), filter_, limit, offset, blob_handling, _text_query(full_text_query)
+        parse_columns(columns), filter_, limit, offset, blob_handling, text_query, order, compression
     )
     if explain:
         print_explanation(open_target(target, at).explain(selection, analyze=analyze), as_json=as_json)

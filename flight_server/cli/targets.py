@@ -20,7 +20,7 @@ from pyarrow import flight
 from flight_server.cli.access import Access, access
 from flight_server.cli.errors import asked_server, damage_of
 from flight_server.reading.index_facts import index_facts
-from lance_core import LanceDataset, dataset
+from lance_core import ColumnOrdering, LanceDataset, dataset
 from lance_core.api.serving import (
     drop_table,
     find_damage,
@@ -62,10 +62,23 @@ class Selection:
     offset: int | None = None
     blob_handling: str | None = None
     full_text_query: dict[str, Any] | None = None
+    order_by: tuple[ColumnOrdering, ...] | None = None
+    compression: str | None = None
 
     def as_fields(self) -> dict[str, Any]:
-        """Return the fields of a scan, without those that are not given."""
-        return {name: value for name, value in vars(self).items() if value is not None}
+        """Return the fields of a command, without those that are not given."""
+        fields = {name: value for name, value in vars(self).items() if value is not None}
+        if self.order_by is not None:
+            fields["order_by"] = [
+                {"column": each.column_name, "ascending": each.ascending, "nulls_first": each.nulls_first}
+                for each in self.order_by
+            ]
+        return fields
+
+    def as_arguments(self) -> dict[str, Any]:
+        """Return the arguments of a local scan, without those that are not given."""
+        fields = vars(self) | {"compression": None}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -192,6 +205,24 @@ def parse_columns(text: str | None) -> list[str] | dict[str, str] | None:
     return dict(columns)
 
 
+_ORDER = re.compile(r"(.+?)(?:\s+(ASC|DESC))?(?:\s+NULLS\s+(FIRST|LAST))?", re.IGNORECASE)
+
+
+def parse_order(text: str) -> tuple[ColumnOrdering, ...]:
+    """Parse columns to sort by, with commas between them: `population DESC NULLS FIRST, name`."""
+    found = []
+    for part in text.split(","):
+        match = _ORDER.fullmatch(part.strip())
+        if match is None:
+            raise typer.BadParameter(
+                f"expected the name of a column, found {part!r}", param_hint="--order-by"
+            )
+        name, way, nulls = match.groups()
+        descends, nulls_first = (way or "").upper() == "DESC", (nulls or "").upper() == "FIRST"
+        found.append(ColumnOrdering(name, not descends, nulls_first))
+    return tuple(found)
+
+
 def parse_pairs(given: Sequence[str], hint: str) -> dict[str, str]:
     """Return texts of the form `name=SQL` as SQL by name; others are wrong usage of the option `hint`."""
     pairs: dict[str, str] = {}
@@ -268,7 +299,7 @@ class LocalTarget(Target):
 
     @contextmanager
     def read(self, selection: Selection) -> Iterator[Rows]:
-        scanner = self._dataset.scanner(**selection.as_fields())
+        scanner = self._dataset.scanner(**selection.as_arguments())
         with scanner.to_reader() as reader:
             num_rows = scanner.count_rows() if selection.filter is None else None
             yield Rows(num_rows, reader.schema, reader)
@@ -284,7 +315,7 @@ class LocalTarget(Target):
             yield from iter(lambda: file.read(_PART_BYTES), b"")
 
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
-        return self._dataset.scanner(**selection.as_fields()).explain(analyze=analyze).as_data()
+        return self._dataset.scanner(**selection.as_arguments()).explain(analyze=analyze).as_data()
 
     def delete(self, predicate: str) -> dict[str, Any]:
         rows = self._dataset.delete(predicate)["num_deleted_rows"]

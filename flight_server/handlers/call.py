@@ -115,6 +115,10 @@ class Call:
         """Write the line of an upload that waits for its commit to the audit log."""
         self._audit("stage", self._described())
 
+    def tell(self, event: str, facts: Facts) -> None:
+        """Write a line about the request while it runs."""
+        self._log(logging.INFO, event, facts)
+
     def leave_out(self) -> None:
         """Write no line to the log unless the request fails. Requests of probes would fill the log."""
         self._is_logged = True

@@ -1,5 +1,6 @@
 """DoGet: the record batches of a ticket."""
 
+import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import cache, partial
@@ -13,13 +14,14 @@ from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
 from flight_server.limits.rate import SendRate
 from flight_server.limits.turns import StreamTurns
+from flight_server.limits.wire import WireChoice
 from flight_server.reading.one_reader import one_reader
 from flight_server.reading.reads import BatchRun, ScanStream
 from flight_server.requests.tickets import Ticket
 from flight_server.service import Service
 from flight_server.telemetry.meters import num_bytes
 
-Part: TypeAlias = pa.RecordBatch | pa.RecordBatchReader
+Part: TypeAlias = pa.RecordBatch | pa.RecordBatchReader | flight.RecordBatchStream
 
 
 @rpc
@@ -45,7 +47,7 @@ def _check_wanted(service: Service, call: Call) -> None:
 
 @cache
 def _write_options(compression: str) -> ipc.IpcWriteOptions:
-    return ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
+    return ipc.IpcWriteOptions(compression=None if compression in ("none", "auto") else compression)
 
 
 def _parts(service: Service, call: Call, stream: ScanStream) -> Generator[Part | None, None, None]:
@@ -68,11 +70,33 @@ def _parts(service: Service, call: Call, stream: ScanStream) -> Generator[Part |
             with kept_thread_state():
                 yield from one_reader(stream.schema, runs)
             return
+        if stream.compression == "auto":
+            with kept_thread_state():
+                yield from _adapted(call, runs)
+            return
         if (first := next(runs, None)) is not None:  # most takes have no other
             yield first.sendable()
         del first  # its memory must be free when the next one is asked for
         with kept_thread_state():
             yield from map(BatchRun.sendable, runs)
+
+
+def _adapted(call: Call, runs: Iterator[BatchRun]) -> Iterator[Part]:
+    """Yield the parts of a stream, compressed if its client takes them slowly."""
+    wire = WireChoice()
+    call.describe(lambda: {"compression": wire.compression})
+    while (run := next(runs, None)) is not None:
+        part = run.sendable()
+        if wire.compression != "none":
+            rows = pa.Table.from_batches([part]) if isinstance(part, pa.RecordBatch) else part
+            part = flight.RecordBatchStream(rows, options=_write_options(wire.compression))
+        began = time.perf_counter()
+        yield part
+        is_changed = wire.sent(run.rows, num_bytes(run.rows), time.perf_counter() - began)
+        if is_changed:
+            speed = round(wire.bytes_per_second / 1e6, 1)
+            call.tell("compression", {"compression": wire.compression, "mb_per_second": speed})
+        del run, part  # their memory must be free when the next one is asked for
 
 
 def _traced(call: Call, parts: Generator[Part | None, None, None]) -> Generator[Part, None, None]:

@@ -43,7 +43,7 @@ MAXIMUM_COMMAND_BYTES = 1 << 20
 MAXIMUM_BATCH_BYTES = 2 << 20
 MAXIMUM_ENDPOINTS = 1 << 16
 DEFAULT_ENDPOINTS = 1024
-COMPRESSIONS = ("none", "lz4", "zstd")
+COMPRESSIONS = ("none", "lz4", "zstd", "auto")
 DEFAULT_BLOB_HANDLING = BLOB_HANDLINGS[0]
 
 _COMMANDS = ("scan", "take", "blobs", "aggregate", "write")
