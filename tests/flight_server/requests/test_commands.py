@@ -365,7 +365,10 @@ def test_flight_sql_is_refused_by_name(message: str) -> None:
         (scan(rows_per_endpoint=0), "scan.rows_per_endpoint"),
         (scan(max_endpoints=0), "scan.max_endpoints"),
         (scan(max_endpoints=10**9), "scan.max_endpoints"),
-        (scan(compression="snappy"), "scan.compression: expected one of none, lz4, zstd, auto, found 'snappy'"),
+        (
+            scan(compression="snappy"),
+            "scan.compression: expected one of none, lz4, zstd, auto, found 'snappy'",
+        ),
         (scan(compression=[]), "scan.compression"),
         (scan(dataset="a@1", version=1), "both give a version"),
         (scan(version=1, tag="x"), "version and tag cannot be given together"),
