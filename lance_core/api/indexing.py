@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 from uuid import UUID
 
 from pyroaring import FrozenBitMap
@@ -11,6 +11,11 @@ from pyroaring import FrozenBitMap
 from lance_core.api.opened import OpenedDataset
 from lance_core.errors import IndexNotFoundError, InvalidInputError
 from lance_core.table.indices import IndexDescription
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from lance_core.api.index_training import IvfModel
 
 
 class IndexInformation(TypedDict):
@@ -66,6 +71,45 @@ class Indexing(OpenedDataset):
             return index_statistics(self.snapshot, index_name)
         except IndexNotFoundError as error:
             raise KeyError(str(error)) from None
+
+    def get_ivf_model(self, index_name: str) -> IvfModel:
+        """Return the partitions of the first segment of a vector index.
+
+        Raises:
+            KeyError: There is no such index.
+            InvalidInputError: It is no vector index, or it has no data yet.
+            CorruptFileError: A file of the index is damaged.
+        """
+        from lance_core.api.index_training import IvfModel, vector_array  # late: it is rarely needed
+
+        segments = self.index_statistics(index_name)["segments"]
+        first = segments[0] if isinstance(segments, list) else {}
+        if "centroids" not in first:
+            raise InvalidInputError("partitions of a vector index", found=index_name)
+        return IvfModel(vector_array(first["centroids"]), first["metric_type"])
+
+    def centroids(self, *, index_name: str | None = None, column: str | None = None) -> pa.FixedSizeListArray:
+        """Return the centroids of the partitions of a vector index, see `get_ivf_model`.
+
+        Args:
+            index_name: Name of the index.
+            column: Column of the index, if the name is not given.
+
+        Raises:
+            InvalidInputError: Neither is given, or the column has no vector index.
+        """
+        if index_name is None:
+            if column is None:
+                raise InvalidInputError("Must provide 'index_name' or 'column'.")
+            names = [
+                index.name
+                for index in self.describe_indices()
+                if list(index.field_names) == [column] and index.index_type.startswith("IVF")
+            ]
+            if not names:
+                raise InvalidInputError("vector index of a column", found=column)
+            index_name = names[0]
+        return self.get_ivf_model(index_name).centroids
 
     def prewarm_index(
         self,

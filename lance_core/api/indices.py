@@ -8,6 +8,7 @@ from typing import Any
 
 from pyroaring import FrozenBitMap
 
+from lance_core.api.index_training import IndicesBuilder, IvfModel, PqModel
 from lance_core.api.late import absent_from
 from lance_core.table.indices import IndexSegmentDescription
 
@@ -16,6 +17,9 @@ __all__ = [
     "IndexFileVersion",
     "IndexSegment",
     "IndexSegmentDescription",
+    "IndicesBuilder",
+    "IvfModel",
+    "PqModel",
     "SupportedDistributedIndices",
 ]
 

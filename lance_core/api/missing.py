@@ -16,12 +16,11 @@ _WAL = "no write-ahead log: use `insert` and `merge_insert`"
 _OPTIONS = "keep the options that the script gave to `dataset`"
 _COUNTERS = "`explain_plan` of a scan, `index_statistics`"
 _NONE = "nothing"
+_SEGMENTS = "`create_index_uncommitted`"
 
 MISSING: Mapping[str, Mapping[str, str]] = {
     "LanceDataset": {
-        "centroids": _INDICES,
         "from_pydantic_model": "`write_dataset` with a schema of Arrow",
-        "get_ivf_model": _INDICES,
         "initialize_mem_wal": _WAL,
         "mem_wal_index_details": _WAL,
         "mem_wal_writer": _WAL,
@@ -78,7 +77,14 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "VectorSearchQuery": _SEARCH,
         "serialize_row_addrs": _NONE,
     },
-    "indices": {"IndicesBuilder": _INDICES, "IvfModel": _INDICES, "PqModel": _INDICES},
+    "IndicesBuilder": {
+        "assign_ivf_partitions": _SEGMENTS,
+        "load_shuffled_vectors": _SEGMENTS,
+        "shuffle_transformed_vectors": _SEGMENTS,
+        "transform_vectors": _SEGMENTS,
+    },
+    "IvfModel": {"load": "`LanceFileReader`", "save": "`LanceFileWriter`"},
+    "PqModel": {"load": "`LanceFileReader`", "save": "`LanceFileWriter`"},
     "query": {
         "CombinedFieldsQuery": "`MultiMatchQuery`",
         "MinHashQuery": _SEARCH,

@@ -251,3 +251,23 @@ def test_statistics_are_those_of_the_reference(tmp_path: Path, kind: str) -> Non
     bounds = [facts["sub_index"].pop("bounds", {}) for facts in (found, expected)]
     assert bounds[0] == pytest.approx(bounds[1])  # the reference loses the last digit
     assert found == {name: expected[name] for name in expected.keys() - {"uri"}}
+
+
+def test_a_model_that_was_trained_apart(tmp_path: Path) -> None:
+    """Several machines build segments with one model, which `IndicesBuilder` trains."""
+    vectors = clustered(1200, DIMENSION)
+    path = tmp_path / "table"
+    dataset = lance_core.write_dataset(vector_table(vectors), str(path), max_rows_per_file=600)
+    builder = lance_core.api.indices.IndicesBuilder(dataset, "vector")
+    model = builder.prepare_global_ivf_pq(5, 8, distance_type="cosine")
+    assert (len(model["ivf_centroids"]), len(model["pq_codebook"])) == (5, 256)
+    segments = [
+        dataset.create_index_uncommitted(
+            "vector", "IVF_PQ", metric="cosine", num_sub_vectors=8, fragment_ids=[number], **model
+        )
+        for number in (0, 1)
+    ]
+    dataset = dataset.commit_existing_index_segments("vector_idx", "vector", segments)
+    assert dataset.centroids(column="vector") == model["ivf_centroids"]
+    assert dataset.get_ivf_model("vector_idx").distance_type == "cosine"
+    assert len(reference_search(path, vectors[3], 20, "IVF_PQ")) == 20

@@ -1,0 +1,174 @@
+"""Training of vector indices apart from building them, with the names of the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lance_core.api.opened import OpenedDataset
+from lance_core.errors import InvalidInputError
+
+
+@dataclass
+class IvfModel:
+    """Partitions of a vector index."""
+
+    centroids: pa.FixedSizeListArray
+    """Centroid of each partition."""
+    distance_type: str
+    """Metric that the partitions are for."""
+
+    @property
+    def num_partitions(self) -> int:
+        """Number of partitions."""
+        return len(self.centroids)
+
+
+@dataclass
+class PqModel:
+    """Codebook of product codes."""
+
+    num_subvectors: int
+    """Number of sub-vectors of a vector."""
+    codebook: pa.FixedSizeListArray
+    """Codewords, in the order [sub-vector][codeword][dimension of the sub-vector]."""
+    num_bits: int = 8
+    """Bits of a code."""
+
+    @property
+    def dimension(self) -> int:
+        """Elements of a vector."""
+        return int(self.codebook.type.list_size)
+
+
+class IndicesBuilder:
+    """Trains what several machines build the segments of one vector index with.
+
+    `LanceDataset.create_index_uncommitted` takes the results as `ivf_centroids` and `pq_codebook`.
+    """
+
+    def __init__(self, dataset: OpenedDataset, column: str) -> None:
+        """Choose the column of vectors of a dataset."""
+        self.dataset = dataset
+        self.column = [column]
+
+    def train_ivf(
+        self,
+        num_partitions: int | None = None,
+        *,
+        distance_type: str = "l2",
+        accelerator: None = None,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        fragment_ids: Sequence[int] | None = None,
+    ) -> IvfModel:
+        """Return partitions for the rows of a sample.
+
+        Args:
+            num_partitions: Number of partitions; None means the square root of the number of rows.
+            distance_type: "l2", "cosine" or "dot".
+            accelerator: Must be None.
+            sample_rate: Sampled rows per partition.
+            max_iters: Most rounds of k-means.
+            fragment_ids: Ids of the fragments that are sampled; None means all.
+
+        Raises:
+            InvalidInputError: An argument is wrong, or there are no vectors.
+        """
+        if accelerator is not None:
+            raise InvalidInputError("accelerator", expected="None", found=accelerator)
+        num_rows = sum(fragment.num_rows for fragment in self.dataset.snapshot.manifest.fragments)
+        count = num_partitions or max(1, round(num_rows**0.5))
+        options = {
+            "metric": distance_type,
+            "num_partitions": count,
+            "sample_rate": sample_rate,
+            "max_iters": max_iters,
+        }
+        model = self._train("IVF_FLAT", options, fragment_ids)
+        return IvfModel(vector_array(model.centroids), distance_type)
+
+    def train_pq(
+        self,
+        ivf_model: IvfModel,
+        num_subvectors: int | None = None,
+        *,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        num_bits: int = 8,
+        fragment_ids: Sequence[int] | None = None,
+    ) -> PqModel:
+        """Return a codebook for the differences of the rows of a sample to their centroids.
+
+        Args:
+            ivf_model: Partitions, from `train_ivf`.
+            num_subvectors: Number of sub-vectors; None means one per 16 or 8 dimensions.
+            sample_rate: Sampled rows per codeword.
+            max_iters: Most rounds of k-means.
+            num_bits: Bits of a code, 8 or 4.
+            fragment_ids: Ids of the fragments that are sampled; None means all.
+
+        Raises:
+            InvalidInputError: An argument is wrong, or there are fewer rows than codewords.
+        """
+        options = {
+            "metric": ivf_model.distance_type,
+            "ivf_centroids": ivf_model.centroids,
+            "num_sub_vectors": num_subvectors,
+            "sample_rate": sample_rate,
+            "max_iters": max_iters,
+            "num_bits": num_bits,
+        }
+        codebook = self._train("IVF_PQ", options, fragment_ids).codebook
+        dimension = ivf_model.centroids.type.list_size
+        return PqModel(len(codebook), vector_array(codebook.reshape(-1, dimension)), num_bits)
+
+    def prepare_global_ivf_pq(
+        self,
+        num_partitions: int | None,
+        num_subvectors: int | None,
+        *,
+        distance_type: str = "l2",
+        accelerator: None = None,
+        sample_rate: int = 256,
+        max_iters: int = 50,
+        num_bits: int = 8,
+        fragment_ids: Sequence[int] | None = None,
+    ) -> dict[str, pa.FixedSizeListArray]:
+        """Return `ivf_centroids` and `pq_codebook`, for `LanceDataset.create_index_uncommitted`.
+
+        The arguments and errors are those of `train_ivf` and `train_pq`.
+        """
+        ivf = self.train_ivf(
+            num_partitions,
+            distance_type=distance_type,
+            accelerator=accelerator,
+            sample_rate=sample_rate,
+            max_iters=max_iters,
+            fragment_ids=fragment_ids,
+        )
+        pq = self.train_pq(
+            ivf,
+            num_subvectors,
+            sample_rate=sample_rate,
+            max_iters=max_iters,
+            num_bits=num_bits,
+            fragment_ids=fragment_ids,
+        )
+        return {"ivf_centroids": ivf.centroids, "pq_codebook": pq.codebook}
+
+    def _train(self, kind: str, options: dict[str, Any], fragment_ids: Sequence[int] | None) -> Any:
+        from lance_core.changes.indexing.training import train_vector_index  # late: it is rarely needed
+
+        return train_vector_index(self.dataset.snapshot, self.column[0], kind, options, fragment_ids)
+
+
+def vector_array(values: np.ndarray[Any, Any] | Sequence[Sequence[float]]) -> pa.FixedSizeListArray:
+    """Return a matrix as an array of vectors. Lists of numbers become float32."""
+    matrix = values if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
+    flat = pa.array(np.ascontiguousarray(matrix).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, matrix.shape[1])
