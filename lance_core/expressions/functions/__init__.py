@@ -2,6 +2,7 @@
 
 registry.py             declaration of a function; checks of arguments
 text.py, cases.py       text and bytes; upper and lower case
+words.py                words of texts
 digests.py              digests, and bytes as text
 numbers.py              numbers
 temporal.py             dates and times: their parts, truncation, conversions
@@ -26,6 +27,7 @@ from lance_core.expressions.functions import (
     numbers,
     temporal,
     text,
+    words,
 )
 from lance_core.expressions.functions.registry import Function
 from lance_core.expressions.tree import Call, Expression
@@ -41,11 +43,12 @@ FUNCTIONS: dict[str, Function] = {
     **digests.FUNCTIONS,
     **calendar.FUNCTIONS,
     **distances.FUNCTIONS,
+    **words.FUNCTIONS,
 }
 
 REFERENCE_ONLY = frozenset(
     {
-        *("contains_tokens", "find_in_set", "regexp_instr", "string_to_array", "translate", "uuid", "random"),
+        *("find_in_set", "regexp_instr", "string_to_array", "translate", "uuid", "random"),
         *("array_append", "array_distinct", "array_slice", "array_sort", "array_to_string", "flatten"),
         *("list_slice", "map", "named_struct", "range", "struct"),
         *("arrow_typeof", "version"),

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import UnsupportedFeatureError
+from lance_core.expressions.letters import word_characters
 from lance_core.index.text.arrays import int64s, uint32s
 from lance_core.index.text.folding import folded
-from lance_core.index.text.letters import word_characters
 from lance_core.index.text.parameters import TextParameters
 from lance_core.index.text.stop_words import stop_words
 from lance_core.kernels import Block, WordReader
