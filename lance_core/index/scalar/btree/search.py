@@ -245,7 +245,6 @@ class _Tree:
             if not mine.any():
                 continue
             file = self._segment.open_file(name)
-            file.require("values", "ids")
             self._check_size(file, count)
             if self._takes_whole(file, int(mine.sum()), count):
                 whole = self._segment.kept(
@@ -262,7 +261,7 @@ class _Tree:
         """Return whether all `count` pages of a file are read if `num_pages` of them are needed."""
         room = _WHOLE_ROOM * self._segment.cache.max_bytes
         is_most = num_pages >= max(2, _WHOLE_SHARE * count)
-        return is_most and file.num_rows * file.bytes_per_row("values", "ids") <= room
+        return is_most and file.num_rows * file.bytes_per_row(*_columns(file)) <= room
 
     def _run(
         self, file: IndexFile, name: str, start: int, end: int, first: int
@@ -295,7 +294,7 @@ class _Tree:
     def _read(self, file: IndexFile, start: int, end: int) -> _Rows:
         """Read the pages `[start, end)` of a file."""
         page_rows = self.lookup.page_rows
-        batch = file.read(start * page_rows, min(end * page_rows, file.num_rows), ["values", "ids"])
+        batch = file.read(start * page_rows, min(end * page_rows, file.num_rows), _columns(file))
         values, ids = batch.columns
         if values.type != self.lookup.kind or ids.type != pa.uint64() or ids.null_count:
             raise CorruptFileError(
@@ -312,3 +311,12 @@ class _Tree:
             values = values.drop_null()
         keys, order = sorted_keys(values)
         return _Rows(keys, numbers if order is None else numbers[order], null_ids)
+
+
+def _columns(file: IndexFile) -> list[str]:
+    """Return the names of the columns with the values and the row keys. Releases before 0.21 have others."""
+    old = ["values", "row_ids"]
+    if file.arrow_schema.names[:2] == old:
+        return old
+    file.require("values", "ids")
+    return ["values", "ids"]
