@@ -124,6 +124,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         full_text_query: Any = None,
         prefilter: bool = False,
         fast_search: bool = False,
+        use_scalar_index: bool = True,
         **ignored: Any,
     ) -> RemoteScanner:
         """Return a scan, which is planned and read when its rows are requested.
@@ -150,9 +151,11 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
                 (`to_json`), or a mapping with `query` and `columns`; see docs/text-search.md.
             prefilter: whether a search finds only rows that meet the filter. Otherwise the filter applies to
                 the rows that the search finds.
-            fast_search: whether a search leaves out rows that no index covers.
             compression: of batches on the wire: "none" (the default), "lz4", "zstd", or "auto": the server
                 chooses while it sends, by the speed of the network.
+            fast_search: whether a search leaves out rows that no index covers. A filter that an index answers
+                then leaves out the fragments that the index does not cover.
+            use_scalar_index: whether indices of the server may find the rows for the filter.
             **ignored: other arguments of `pyarrow.dataset.Dataset.scanner`, about the way Arrow reads files.
 
         Raises:
@@ -183,6 +186,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             full_text_query=None if full_text_query is None else text_fields(full_text_query),
             prefilter=prefilter,
             fast_search=fast_search,
+            use_scalar_index=use_scalar_index,
         )
         return self._snapshot.scanner(selection)
 

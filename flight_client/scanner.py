@@ -79,6 +79,8 @@ class Selection:
     """Search of rows that contain words instead, in the form of a command."""
     prefilter: bool = False
     fast_search: bool = False
+    use_scalar_index: bool = True
+    """Whether indices of the server may find the rows for the filter."""
     split_search: bool = False
     """Whether each server returns the best rows of a part of the dataset, which the caller merges."""
 
@@ -435,6 +437,7 @@ class RemoteScanner:
             "full_text_query": selection.full_text_query,
             "prefilter": selection.prefilter or None,
             "fast_search": selection.fast_search or None,
+            "use_scalar_index": None if selection.use_scalar_index else False,
             "split_search": selection.split_search or None,
         }
         return {name: value for name, value in given.items() if value is not None}

@@ -166,6 +166,7 @@ class Reads:
             full_text_query=command.full_text_query,
             prefilter=command.prefilter,
             fast_search=command.fast_search,
+            use_scalar_index=command.use_scalar_index,
         )
         is_cut = not is_one_stream and not view.hides_rows  # cuts would tell how many rows are hidden
         scans: Sequence[FragmentScan] = plan.fragment_scans

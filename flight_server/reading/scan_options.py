@@ -75,6 +75,7 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
         text_query=text_query,
         prefilter=asked.prefilter,
         fast_search=asked.fast_search,
+        use_scalar_index=asked.use_scalar_index,
     )
 
 

@@ -90,6 +90,7 @@ class ScanCommand:
     """Search of rows that contain words instead; the JSON object of the query."""
     prefilter: bool = False
     fast_search: bool = False
+    use_scalar_index: bool = True
     split_search: bool = False
 
 
@@ -317,6 +318,7 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "full_text_query": mapping,
     "prefilter": boolean,
     "fast_search": boolean,
+    "use_scalar_index": boolean,
 }
 
 REFERENCE_FIELDS: Mapping[str, Checker] = {

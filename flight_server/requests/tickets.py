@@ -90,6 +90,7 @@ class Ticket:
     full_text_query: Mapping[str, Any] | None = None
     prefilter: bool = False
     fast_search: bool = False
+    use_scalar_index: bool = True
     column: str | None = None
     """Column of the blobs that `keys` name; None for rows."""
     ranges: Ranges | None = None

@@ -19,6 +19,7 @@ from lance_core.changes.source_rows import Rows, SourceRows
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Expression
 from lance_core.hints import did_you_mean
+from lance_core.scan.plan.indices import finds_values
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import expression_schema
 from lance_core.schema import Field
@@ -29,6 +30,8 @@ from lance_core.write.schema_conformer import convert
 # each join also reads all keys of the source.
 _LEAST_ROWS = 1 << 20
 _ROW, _ADDRESS = "row", "address"
+_MOST_LOOKUPS = 1 << 16
+"""Most keys that are looked up in an index. With more, a scan of the keys is faster."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,8 @@ def key_scan(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) -> S
 
 def _scan_options(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> ScanOptions:
     names = tuple(field.name for field in keys)
-    bounds = _bounds(snapshot, ours, keys) if ours.num_rows else None
-    return ScanOptions(columns=names, filter=bounds, with_row_address=True)
+    condition = _condition(snapshot, ours, keys) if ours.num_rows else None
+    return ScanOptions(columns=names, filter=condition, with_row_address=True)
 
 
 def _source_keys(source: SourceRows, keys: Sequence[Field]) -> pa.Table:
@@ -182,16 +185,24 @@ def _join(theirs: pa.Table, ours: pa.Table, names: list[str]) -> pa.Table:
     return Declaration("hashjoin", options, inputs=sides).to_table()
 
 
-def _bounds(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Expression | None:
-    """Return a condition that all matching rows of the table meet, to prune the others by statistics."""
+def _condition(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Expression | None:
+    """Return a condition that all matching rows of the table meet, to prune the others by statistics.
+
+    If a key has an index, the condition names its values, so that the index finds the rows.
+    """
     from lance_core.expressions.builders import comparison, conjunction  # late, as in `_join`
     from lance_core.expressions.column_names import resolve_column
-    from lance_core.expressions.tree import Literal
+    from lance_core.expressions.tree import IsIn, Literal
 
     known = expression_schema(snapshot.manifest.schema)
     parts = []
     for place, field in enumerate(keys):
         kind = known.field(field.name).type
+        if finds_values(snapshot, field.id):
+            values = ours.column(str(place)).unique()
+            if values.type == kind and len(values) <= _MOST_LOOKUPS:
+                parts.append(IsIn(resolve_column((field.name,), known, exact=True), values, False))
+                continue
         if not (pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_string(kind)):
             continue
         ends = pc.min_max(ours.column(str(place)))

@@ -130,6 +130,15 @@ def ask_indices(
     return cache.keep(key, found, found.nbytes)
 
 
+def finds_values(snapshot: Snapshot, field_id: int) -> bool:
+    """Return whether an index finds the rows with some values of a column, and no other rows."""
+    return any(
+        segment.field_ids == (field_id,) and _is_searchable(segment, kind)
+        for segment in snapshot.manifest.index_segments
+        for kind in ("btree", "bitmap")
+    )
+
+
 @dataclass(frozen=True)
 class _Index:
     """Segments of one index, and how they are searched."""

@@ -9,9 +9,12 @@ from typing import Any
 
 import lance
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.changes.rows.key_matches import key_fields, key_scan
+from lance_core.changes.source_rows import SourceRows
 from support.indexed_columns import COLUMNS, KINDS, IndexedColumn, table
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261124"))
@@ -109,3 +112,24 @@ def test_every_kind_in_every_file_version(
 ) -> None:
     for seed in range(3):
         run(tmp_path, name, kind, version, stable, seed, changes=5)
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
+def test_a_merge_looks_its_keys_up(stable: bool, tmp_path: Path) -> None:
+    """A merge reads the rows that an index finds, and the rows that no index covers."""
+    rows = pa.table({"key": [f"k{number}" for number in range(5000)], "value": [0] * 5000})
+    path = tmp_path / "t"
+    options = {"max_rows_per_file": 1000, "enable_stable_row_ids": stable}
+    dataset = lance.write_dataset(rows, str(path), **options)
+    dataset.create_scalar_index("key", "BTREE")
+    dataset.insert(pa.table({"key": ["late", "later"], "value": [0, 0]}))
+    source = pa.table({"key": ["k17", "k4999", "late", "new"], "value": [1, 2, 3, 4]})
+    ours = lance_core.dataset(path)
+    merge = ours.merge_insert("key").when_matched_update_all().when_not_matched_insert_all()
+    done = merge.execute(source)
+    assert (done["num_updated_rows"], done["num_inserted_rows"]) == (3, 1)
+    changed = lance.dataset(str(path)).to_table(filter="value > 0").sort_by("value")
+    assert changed["key"].to_pylist() == ["k17", "k4999", "late", "new"]
+    found = key_scan(ours._snapshot, SourceRows(source), key_fields(ours._snapshot, ["key"]))
+    assert found.filter is not None
+    assert "IsIn" in type(found.filter).__name__
