@@ -195,7 +195,7 @@ def _condition(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Exp
     from lance_core.expressions.tree import IsIn, Literal
 
     known = expression_schema(snapshot.manifest.schema)
-    parts = []
+    parts: list[Expression] = []
     for place, field in enumerate(keys):
         kind = known.field(field.name).type
         if finds_values(snapshot, field.id):
