@@ -40,6 +40,8 @@ from lance_core.table.snapshot import Snapshot
 
 # Bytes of vectors that are taken at once, for their exact distances.
 _TAKEN_BYTES = 8 << 20
+# Share of live rows from which on found rows are tested, instead of all rows that are searched.
+_MOSTLY_LIVE = 0.9
 # If a filter leaves at most so many rows, their exact distances cost less than a search of the index.
 _FEW_MATCHES = 2048
 
@@ -195,9 +197,16 @@ class IndexedSearch:
         """Return the test for row keys of a segment that decides which rows may be found."""
         if matching is not None:
             return partial(_are_in, matching)
-        if self._snapshot.manifest.has_stable_row_ids:
-            return None  # `_located` knows which ids have a live row
+        if self._snapshot.manifest.has_stable_row_ids or self._has_few_deleted(covering):
+            return None  # `_located` leaves out rows that are not there
         return partial(self._are_live, np.array(sorted(covering.fragment_ids), np.uint64))
+
+    def _has_few_deleted(self, covering: CoveringSegment) -> bool:
+        """Return whether it costs less to look for more rows than to test all rows that are searched."""
+        known = self._snapshot.manifest.fragment_by_id
+        fragments = [known[number] for number in covering.fragment_ids if number in known]
+        num_physical = sum(fragment.physical_rows for fragment in fragments)
+        return sum(fragment.num_rows for fragment in fragments) >= _MOSTLY_LIVE * num_physical
 
     def _are_live(self, fragment_ids: Keys, addresses: Keys) -> npt.NDArray[np.bool_]:
         """Return whether addresses are those of live rows of some fragments."""
@@ -220,6 +229,9 @@ class IndexedSearch:
             is_there &= _are_in(covered, fragments_of(addresses))
             keys, distances, addresses = keys[is_there], distances[is_there], addresses[is_there]
         else:
+            covered = np.array(sorted(covering.fragment_ids), np.uint64)
+            is_live = self._are_live(covered, keys)
+            keys, distances = keys[is_live], distances[is_live]
             addresses = keys
         return Candidates(np.full(len(keys), number, np.int32), distances, keys, addresses)
 
