@@ -193,6 +193,94 @@ class Actions:
         """
         return list(self.describe(name, **fields)["indices"])
 
+    def create_index(
+        self,
+        name: str,
+        column: str,
+        index_type: str,
+        *,
+        index: str | None = None,
+        replace: bool = True,
+        train: bool = True,
+        parameters: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> int:
+        """Build an index on a column, and return the new version.
+
+        Args:
+            name: name of the dataset.
+            column: name or dotted path of the column.
+            index_type: kind of the index, such as "BTREE".
+            index: name of the index; None for `<column>_idx`.
+            replace: replace the index with this name. False refuses to.
+            train: index the rows. False makes an index that covers no rows yet.
+            parameters: options of the kind by name.
+            **fields: `branch`, `transaction_id`.
+
+        Raises:
+            InvalidInputError: there is no such column, its type cannot be indexed, an option is wrong, or
+                the name is in use.
+            UnsupportedFeatureError: there is no such kind.
+        """
+        options = {"replace": replace, "train": train, "parameters": dict(parameters or {})}
+        return self._change(
+            "create_index",
+            name,
+            columns=[column],
+            index_type=index_type,
+            **{"name": index},
+            **options,
+            **fields,
+        )
+
+    def optimize_indices(
+        self,
+        name: str,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+        **fields: Any,
+    ) -> int:
+        """Let indices cover the rows that they do not cover yet, and return the new version.
+
+        Args:
+            name: name of the dataset.
+            num_indices_to_merge: number of the newest segments of each index that become one segment with the
+                new rows; 1 if None. With 0 the new rows get a segment of their own.
+            index_names: names of the indices; None means all whose kind is supported.
+            retrain: build all segments of each index as one segment from the rows again.
+            **fields: `branch`, `transaction_id`.
+
+        Raises:
+            IndexNotFoundError: the dataset has no index with one of the names.
+        """
+        names = None if index_names is None else list(index_names)
+        return self._change(
+            "optimize_indices",
+            name,
+            num_indices_to_merge=num_indices_to_merge,
+            index_names=names,
+            retrain=retrain,
+            **fields,
+        )
+
+    def index_statistics(self, name: str, index: str) -> dict[str, Any]:
+        """Return how many rows an index covers, and facts from its files, with the keys of the reference.
+
+        Raises:
+            IndexNotFoundError: the dataset has no such index.
+        """
+        return self.action("index_statistics", {"dataset": name, "name": index}, repeat=True)
+
+    def prewarm_index(self, name: str, index: str) -> None:
+        """Let the server read the files of an index ahead of queries.
+
+        Raises:
+            IndexNotFoundError: the dataset has no such index.
+        """
+        self.action("prewarm_index", {"dataset": name, "name": index}, repeat=True)
+
     def drop_index(self, name: str, index: str, **fields: Any) -> int:
         """Drop an index by its name, and return the new version.
 

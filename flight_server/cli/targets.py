@@ -21,9 +21,11 @@ from flight_server.cli.access import Access, access
 from flight_server.cli.errors import asked_server, damage_of
 from flight_server.reading.index_facts import index_facts
 from lance_core import ColumnOrdering, LanceDataset, dataset
+from lance_core.api.indices import IndexConfig
 from lance_core.api.serving import (
     drop_table,
     find_damage,
+    index_statistics,
     is_object_store,
     parse_type,
     scheme_of,
@@ -176,6 +178,22 @@ class Target(ABC):
     @abstractmethod
     def indices(self) -> list[dict[str, Any]]:
         """List the indices as the action `describe` does."""
+
+    @abstractmethod
+    def create_index(self, column: str, index_type: str, options: dict[str, Any]) -> int:
+        """Build an index; returns the new version. Options are further fields of the action."""
+
+    @abstractmethod
+    def optimize_indices(self, options: dict[str, Any]) -> int:
+        """Let indices cover all rows; returns the new version. Options are fields of the action."""
+
+    @abstractmethod
+    def index_statistics(self, name: str) -> dict[str, Any]:
+        """Return facts about an index as the action `index_statistics` does."""
+
+    @abstractmethod
+    def prewarm_index(self, name: str) -> None:
+        """Read the files of an index ahead of queries."""
 
     @abstractmethod
     def drop_index(self, name: str) -> int:
@@ -394,6 +412,22 @@ class LocalTarget(Target):
         fragment_ids = frozenset(fragment.fragment_id for fragment in self._dataset.get_fragments())
         return [index_facts(index, fragment_ids) for index in self._dataset.describe_indices()]
 
+    def create_index(self, column: str, index_type: str, options: dict[str, Any]) -> int:
+        given = dict(options)
+        config = IndexConfig(index_type, given.pop("parameters", {}))
+        self._dataset.create_scalar_index(column, config, **given)
+        return self._dataset.version
+
+    def optimize_indices(self, options: dict[str, Any]) -> int:
+        self._dataset.optimize.optimize_indices(**options)
+        return self._dataset.version
+
+    def index_statistics(self, name: str) -> dict[str, Any]:
+        return index_statistics(self._dataset.snapshot, name)
+
+    def prewarm_index(self, name: str) -> None:
+        self._dataset.prewarm_index(name)
+
     def drop_index(self, name: str) -> int:
         self._dataset.drop_index(name)
         return self._dataset.version
@@ -507,6 +541,19 @@ class RemoteTarget(Target):
 
     def indices(self) -> list[dict[str, Any]]:
         return list(self._act("describe", self._dataset)["indices"])
+
+    def create_index(self, column: str, index_type: str, options: dict[str, Any]) -> int:
+        body = {"columns": [column], "index_type": index_type, **options}
+        return int(self._act("create_index", self._dataset | body)["version"])
+
+    def optimize_indices(self, options: dict[str, Any]) -> int:
+        return int(self._act("optimize_indices", self._dataset | options)["version"])
+
+    def index_statistics(self, name: str) -> dict[str, Any]:
+        return self._act("index_statistics", self._dataset | {"name": name})
+
+    def prewarm_index(self, name: str) -> None:
+        self._act("prewarm_index", self._dataset | {"name": name})
 
     def drop_index(self, name: str) -> int:
         return int(self._act("drop_index", self._dataset | {"name": name})["version"])

@@ -16,7 +16,9 @@ from lance_core.api.serving import (
     VersionEntry,
     Written,
     find_written,
+    index_statistics,
     map_ahead,
+    prewarm_index,
     validate_snapshot,
     version_entries,
 )
@@ -146,6 +148,16 @@ class Datasets:
             dict(manifest.table_metadata),
             dict(manifest.schema.metadata),
         )
+
+    def index_statistics(self, reference: DatasetReference, name: str) -> dict[str, object]:
+        """Return facts about an index; errors are those of `index_statistics` of the core."""
+        return index_statistics(self._catalog.open(reference), name)
+
+    def prewarm_index(self, reference: DatasetReference, name: str) -> int:
+        """Read the files of an index; return the number of the version. Errors are those of the core."""
+        snapshot = self._catalog.open(reference)
+        prewarm_index(snapshot, name)
+        return snapshot.manifest.version
 
     def validate(self, reference: DatasetReference) -> int:
         """Check every file of a version, and return its number; errors are those of `validate_snapshot`."""

@@ -17,17 +17,20 @@ from lance_core.api.serving import (
     Alteration,
     DatasetWriter,
     ExpressionColumns,
+    IndexRequest,
     Snapshot,
     Written,
     add_columns,
     add_null_columns,
     alter_columns,
     clone_table,
+    create_index,
     delete_rows,
     drop_columns,
     drop_index,
     find_written,
     merge_stream,
+    optimize_indices,
     restore_version,
     update_rows,
     update_settings,
@@ -191,6 +194,48 @@ class Changes:
         """Change names, types and nullability; errors are those of `alter_columns` of the core."""
         with self._targets.opened(reference) as opened:
             return _version(alter_columns(opened.snapshot, alterations, transaction_id=transaction_id))
+
+    def create_index(
+        self,
+        reference: DatasetReference,
+        column: str,
+        index_type: str,
+        *,
+        name: str | None = None,
+        replace: bool = True,
+        train: bool = True,
+        parameters: Mapping[str, Any] | None = None,
+        transaction_id: str | None = None,
+    ) -> int:
+        """Build an index on a column; errors are those of `create_index` of the core."""
+        request = IndexRequest(column, index_type, name, train, parameters=parameters or {})
+        with self._targets.opened(reference) as opened:
+            return _version(
+                create_index(
+                    opened.snapshot, request, replace_existing=replace, transaction_id=transaction_id
+                )
+            )
+
+    def optimize_indices(
+        self,
+        reference: DatasetReference,
+        *,
+        num_indices_to_merge: int | None = None,
+        index_names: Sequence[str] | None = None,
+        retrain: bool = False,
+        transaction_id: str | None = None,
+    ) -> int:
+        """Let indices cover all rows; errors are those of `optimize_indices` of the core."""
+        with self._targets.opened(reference) as opened:
+            return _version(
+                optimize_indices(
+                    opened.snapshot,
+                    num_indices_to_merge=num_indices_to_merge,
+                    index_names=index_names,
+                    retrain=retrain,
+                    transaction_id=transaction_id,
+                )
+            )
 
     def drop_index(self, reference: DatasetReference, name: str, *, transaction_id: str | None = None) -> int:
         """Drop an index; errors are those of `drop_index` of the core."""

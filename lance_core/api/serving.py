@@ -30,6 +30,10 @@ from lance_core.changes.compaction import (
 )
 from lance_core.changes.compaction import plan as plan_compaction
 from lance_core.changes.drop_index import drop_index
+from lance_core.changes.indexing.create import create_index
+from lance_core.changes.indexing.facts import index_statistics, prewarm_index
+from lance_core.changes.indexing.optimize import optimize_indices
+from lance_core.changes.indexing.segment import IndexRequest
 from lance_core.changes.rows.delete import delete as delete_rows
 from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.changes.rows.update import update as update_rows
@@ -151,6 +155,7 @@ __all__ = [
     "Fragment",
     "FragmentScan",
     "IndexDescription",
+    "IndexRequest",
     "LocalStorage",
     "LostCoverage",
     "MergePlan",
@@ -194,6 +199,7 @@ __all__ = [
     "compare_versions",
     "count_plan",
     "create_branch",
+    "create_index",
     "create_tag",
     "delete_branch",
     "delete_rows",
@@ -213,6 +219,7 @@ __all__ = [
     "find_written",
     "guarded",
     "holds_dictionary",
+    "index_statistics",
     "is_object_store",
     "join_stream",
     "latest_version",
@@ -225,10 +232,12 @@ __all__ = [
     "near_names",
     "observe",
     "open_snapshot",
+    "optimize_indices",
     "parse_type",
     "plan_aggregation",
     "plan_compaction",
     "plan_scan",
+    "prewarm_index",
     "project",
     "prune_plan",
     "read_tag",

@@ -149,10 +149,36 @@ ACTIONS: Mapping[str, Action] = {
         columns.alter_columns,
         needs=("read", "write"),
     ),
+    "create_index": Action(
+        "{dataset, branch, columns: [path], index_type, name, replace, train, parameters, transaction_id} -> "
+        "{version}: build an index on a column; replace is true if it is left out, parameters are the "
+        "options of the kind by name",
+        indices.create_index,
+        needs=("manage",),
+    ),
     "drop_index": Action(
         "{dataset, branch, name, transaction_id} -> {version}: drop an index by its name",
         indices.drop_index,
         needs=("manage",),
+    ),
+    "optimize_indices": Action(
+        "{dataset, branch, num_indices_to_merge, index_names, retrain, transaction_id} -> {version}: let "
+        "indices cover the rows that they do not cover yet",
+        indices.optimize_indices,
+        needs=("manage",),
+    ),
+    "index_statistics": Action(
+        "{dataset, name} -> {index_type, name, num_segments, segments, num_indexed_rows, "
+        "num_unindexed_rows, ...}: what an index covers, and facts from its files",
+        indices.index_statistics,
+        needs=("read",),
+        changes=False,
+    ),
+    "prewarm_index": Action(
+        "{dataset, name} -> {version}: read the files of an index ahead of queries",
+        indices.prewarm_index,
+        needs=("read",),
+        changes=False,
     ),
     "compact": Action(
         "{dataset, branch, options, transaction_id} -> {version, fragments_removed, fragments_added, "

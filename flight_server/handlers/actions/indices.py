@@ -1,12 +1,56 @@
-"""Actions that change indices. This server builds none."""
+"""Actions on indices: building, dropping, extending, and facts about them."""
 
 from typing import Any
 
-from flight_server.handlers.actions.bodies import parse_change
-from flight_server.requests.json_fields import string
+from flight_server.handlers.actions.bodies import parse_change, parse_refs
+from flight_server.requests.json_fields import Checker, boolean, integer, list_of, string
 from flight_server.service import Service
+from lance_core.errors import InvalidInputError
+
+
+def create_index(service: Service, body: bytes) -> dict[str, Any]:
+    fields: dict[str, Checker] = {
+        "columns": list_of(string),
+        "index_type": string,
+        "name": string,
+        "replace": boolean,
+        "train": boolean,
+        "parameters": _parameters,
+    }
+    reference, values = parse_change("create_index", body, fields, ("columns", "index_type"))
+    columns = values.pop("columns")
+    if len(columns) != 1:
+        raise InvalidInputError("create_index.columns", expected="one column", found=len(columns))
+    return {"version": service.changes.create_index(reference, columns[0], **values)}
 
 
 def drop_index(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = parse_change("drop_index", body, {"name": string}, ("name",))
     return {"version": service.changes.drop_index(reference, **values)}
+
+
+def optimize_indices(service: Service, body: bytes) -> dict[str, Any]:
+    fields: dict[str, Checker] = {
+        "num_indices_to_merge": integer(),
+        "index_names": list_of(string),
+        "retrain": boolean,
+    }
+    reference, values = parse_change("optimize_indices", body, fields)
+    return {"version": service.changes.optimize_indices(reference, **values)}
+
+
+def index_statistics(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = parse_refs("index_statistics", body, {"name": string}, ("name",))
+    return service.datasets.index_statistics(reference, **values)
+
+
+def prewarm_index(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = parse_refs("prewarm_index", body, {"name": string}, ("name",))
+    return {"version": service.datasets.prewarm_index(reference, **values)}
+
+
+def _parameters(field: str, value: Any) -> dict[str, Any]:
+    """Return the options of a kind of index, which the kind checks."""
+    if not isinstance(value, dict):
+        raise InvalidInputError(f"{field}: expected an object of options by name")
+    return value

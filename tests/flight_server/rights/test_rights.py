@@ -82,7 +82,11 @@ BODIES: dict[str, dict[str, Any]] = {
     "add_columns": {"columns": {"more": "id + 1"}},
     "drop_columns": {"columns": ["id"]},
     "alter_columns": {"columns": [{"path": "id", "name": "number"}]},
+    "create_index": {"columns": ["id"], "index_type": "BTREE"},
     "drop_index": {"name": "none"},
+    "optimize_indices": {},
+    "index_statistics": {"name": "none"},
+    "prewarm_index": {"name": "none"},
     "compact": {},
     "compact_plan": {},
     "compact_execute": {},
@@ -107,10 +111,25 @@ BODIES: dict[str, dict[str, Any]] = {
 WITHOUT_DATASET = {"health", "CancelFlightInfo", "RenewFlightEndpoint"}
 """Actions that name no dataset; other tests are about them."""
 
-REACHED = {"commit", "compact_commit", "compact_execute", "drop_index", "create_dataset"}
+REACHED = {
+    "commit",
+    "compact_commit",
+    "compact_execute",
+    "drop_index",
+    "index_statistics",
+    "prewarm_index",
+    "create_dataset",
+}
 """Actions whose bodies here make them fail, but only after the dataset was found."""
 
-WHOLE = {"list_fragments", "validate", "get_config", "shallow_clone"}
+WHOLE = {
+    "list_fragments",
+    "validate",
+    "get_config",
+    "shallow_clone",
+    "index_statistics",
+    "prewarm_index",
+}
 """Actions that need a right to read without limits."""
 
 MODES = ("create", "append", "overwrite", "merge_insert", "add_columns", "replace_columns")

@@ -76,10 +76,26 @@ def test_staged_compactions_tell_it_too(client: Client, name: str, root: Path) -
     assert dataset.to_table(filter="n = 7")["m"].to_pylist() == [7]
 
 
-@pytest.mark.parametrize("action", ["create_index", "optimize_indices"])
-def test_building_indices_is_not_supported(client: Client, name: str, action: str) -> None:
-    with pytest.raises(flight_client.UnsupportedFeatureError, match=action):
-        client.action(action, {"dataset": name, "columns": ["n"], "index_type": "BTREE"})
+def test_build_and_extend(client: Client, name: str, root: Path) -> None:
+    assert client.create_index(name, "n", "BITMAP", index="mine", parameters={}) == 4
+    client.write(name, pa.table({"n": [40], "m": [40]}))
+    facts = client.index_statistics(name, "mine")
+    assert facts["segments"] == [{"num_bitmaps": 40}]
+    assert (facts["num_indexed_rows"], facts["num_unindexed_rows"]) == (40, 1)
+    assert client.optimize_indices(name, index_names=["mine"]) == 6
+    assert client.index_statistics(name, "mine")["num_unindexed_rows"] == 0
+    client.prewarm_index(name, "mine")
+    with pytest.raises(flight_client.IndexNotFoundError, match="absent"):
+        client.index_statistics(name, "absent")
+    with pytest.raises(flight_client.InvalidInputError, match="already exists"):
+        client.create_index(name, "m", "BTREE", index="m_idx", replace=False)
+    with pytest.raises(flight_client.InvalidInputError, match="there is no column 'o'"):
+        client.create_index(name, "o", "BTREE")
+    with pytest.raises(flight_client.UnsupportedFeatureError, match="RTREE"):
+        client.create_index(name, "n", "RTREE")
+    dataset = lance.dataset(str(root / f"{name}.lance"))
+    assert "ScalarIndexQuery" in dataset.scanner(filter="n = 40").explain_plan()
+    assert dataset.to_table(filter="n = 40").num_rows == 1
 
 
 @pytest.mark.parametrize("place", ["local", "remote"])
@@ -96,3 +112,12 @@ def test_command_line(place: str, server: RunningServer, name: str, root: Path) 
     left = run("index", "list", target, "--json").stdout.splitlines()
     assert [json.loads(line)["name"] for line in left] == ["n_idx"]
     assert "no such index" in run("index", "drop", target, "m_idx", code=1).stderr
+    options = '{"rows_per_zone": 7}'
+    made = run("index", "create", target, "m", "--type", "zonemap", "--parameters", options, "--json")
+    assert json.loads(made.stdout)["version"] == 5
+    facts = json.loads(run("index", "stats", target, "m_idx").stdout)
+    assert facts["segments"] == [{"num_zones": 8, "rows_per_zone": 7}]
+    assert "cover all rows" in run("index", "optimize", target, "--merge", "1", "m_idx").stdout
+    run("index", "prewarm", target, "m_idx")
+    assert "already exists" in run("index", "create", target, "m", "--keep", code=1).stderr
+    assert "no JSON" in run("index", "create", target, "m", "--parameters", "x", code=2).stderr
