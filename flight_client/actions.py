@@ -222,16 +222,17 @@ class Actions:
                 the name is in use.
             UnsupportedFeatureError: there is no such kind.
         """
-        options = {"replace": replace, "train": train, "parameters": dict(parameters or {})}
-        return self._change(
-            "create_index",
-            name,
-            columns=[column],
-            index_type=index_type,
-            **{"name": index},
-            **options,
-            **fields,
-        )
+        body = {
+            "dataset": name,
+            "columns": [column],
+            "index_type": index_type,
+            "name": index,
+            "replace": replace,
+            "train": train,
+            "parameters": dict(parameters or {}),
+            "transaction_id": str(uuid4()),
+        }
+        return int(self.action("create_index", body | fields, repeat=True)["version"])
 
     def optimize_indices(
         self,

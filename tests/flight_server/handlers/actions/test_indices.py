@@ -114,9 +114,9 @@ def test_command_line(place: str, server: RunningServer, name: str, root: Path) 
     assert "no such index" in run("index", "drop", target, "m_idx", code=1).stderr
     options = '{"rows_per_zone": 7}'
     made = run("index", "create", target, "m", "--type", "zonemap", "--parameters", options, "--json")
-    assert json.loads(made.stdout)["version"] == 5
+    assert json.loads(made.stdout)["version"] == 7
     facts = json.loads(run("index", "stats", target, "m_idx").stdout)
-    assert facts["segments"] == [{"num_zones": 8, "rows_per_zone": 7}]
+    assert facts["segments"] == [{"num_zones": 6, "rows_per_zone": 7}]
     assert "cover all rows" in run("index", "optimize", target, "--merge", "1", "m_idx").stdout
     run("index", "prewarm", target, "m_idx")
     assert "already exists" in run("index", "create", target, "m", "--keep", code=1).stderr
