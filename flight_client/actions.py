@@ -234,6 +234,51 @@ class Actions:
         }
         return int(self.action("create_index", body | fields, repeat=True)["version"])
 
+    def create_index_segment(
+        self,
+        name: str,
+        column: str,
+        index_type: str,
+        fragment_ids: Sequence[int],
+        *,
+        index: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> str:
+        """Build a segment of an index, and return the receipt for `commit_index`.
+
+        Args:
+            name, column, index_type, index, parameters: those of `create_index`.
+            fragment_ids: ids of the fragments to index.
+            **fields: `branch`.
+
+        Raises:
+            InvalidInputError: as `create_index` raises, or there is no such fragment.
+        """
+        body = {
+            "dataset": name,
+            "columns": [column],
+            "index_type": index_type,
+            "name": index,
+            "fragment_ids": list(fragment_ids),
+            "parameters": dict(parameters or {}),
+        }
+        return str(self.action("create_index", body | fields)["receipt"])
+
+    def commit_index(self, name: str, receipts: Sequence[str], **fields: Any) -> int:
+        """Make one index of segments that `create_index_segment` built, and return the new version.
+
+        Args:
+            name: name of the dataset.
+            receipts: results of `create_index_segment`.
+            **fields: `branch`, `transaction_id`.
+
+        Raises:
+            InvalidInputError: a receipt is unknown, or two segments cover the same fragment.
+            CommitConflictError: fragments were rewritten since they were indexed.
+        """
+        return self._change("commit_index", name, receipts=list(receipts), **fields)
+
     def optimize_indices(
         self,
         name: str,

@@ -46,6 +46,7 @@ OPERATIONS: Mapping[str, Collection[str]] = {
     "add_columns": ("merge",),
     "replace_columns": ("data_replacement",),
     "rewrite": ("rewrite",),
+    "create_index": ("create_index",),
 }
 """Operations of transactions, by the mode of an upload and the operation of a commit; see `find_written`."""
 

@@ -20,6 +20,7 @@ from flight_server.writing.uploads import Batches, write_all
 from lance_core.api.serving import (
     CompactionMetrics,
     CompactionTask,
+    IndexRequest,
     StagedChange,
     StagedWriter,
     Storage,
@@ -28,6 +29,7 @@ from lance_core.api.serving import (
     find_written,
     stage_columns,
     stage_compaction,
+    stage_index_segment,
     stage_rows,
 )
 from lance_core.errors import (
@@ -90,6 +92,16 @@ class StagedWrites:
         with self._targets.opened(reference) as opened:
             change, metrics = stage_compaction(opened.snapshot, parsed)
             return self._keep(opened.root, opened.snapshot.storage, reference.branch, change), metrics
+
+    def build_segment(self, reference: DatasetReference, request: IndexRequest) -> str:
+        """Build a segment of an index for a later commit, and return the receipt.
+
+        Raises:
+            LanceError: as `stage_index_segment` raises; nothing was written.
+        """
+        with self._targets.opened(reference) as opened:
+            change = stage_index_segment(opened.snapshot, request)
+            return self._keep(opened.root, opened.snapshot.storage, reference.branch, change)
 
     def commit(self, command: CommitCommand) -> Committed:
         """Make one version of staged writes, of all of them or none.

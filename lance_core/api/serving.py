@@ -44,6 +44,7 @@ from lance_core.changes.staged import (
     commit_staged,
     stage_columns,
     stage_compaction,
+    stage_index_segment,
     stage_rows,
 )
 from lance_core.changes.streamed import add_stream, join_stream, merge_stream
@@ -250,6 +251,7 @@ __all__ = [
     "set_worker_niceness",
     "stage_columns",
     "stage_compaction",
+    "stage_index_segment",
     "stage_rows",
     "storage_for",
     "stream_plan",

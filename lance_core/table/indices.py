@@ -99,6 +99,11 @@ class IndexSegment:
         return self.type_url.rpartition(".")[2].lower().removesuffix(_DETAILS.lower())
 
 
+def segment_directory(message: table_pb2.IndexMetadata) -> str:
+    """Return the directory of the files of a segment, relative to the dataset or to its base path."""
+    return f"{DIRECTORY}/{UUID(bytes=message.uuid.uuid)}"
+
+
 def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSegment, ...]:
     """Return the entries of an index section in the manifest `file`.
 

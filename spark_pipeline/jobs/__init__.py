@@ -9,6 +9,7 @@ from spark_pipeline.jobs.backfill import backfill
 from spark_pipeline.jobs.compact import compact
 from spark_pipeline.jobs.deduplicate import deduplicate
 from spark_pipeline.jobs.export import export
+from spark_pipeline.jobs.index import index
 from spark_pipeline.jobs.ingest import ingest
 from spark_pipeline.jobs.merge import merge
 from spark_pipeline.jobs.nearest_join import nearest_join
@@ -26,6 +27,7 @@ __all__ = [
     "compact",
     "deduplicate",
     "export",
+    "index",
     "ingest",
     "merge",
     "nearest_join",

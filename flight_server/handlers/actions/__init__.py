@@ -150,10 +150,17 @@ ACTIONS: Mapping[str, Action] = {
         needs=("read", "write"),
     ),
     "create_index": Action(
-        "{dataset, branch, columns: [path], index_type, name, replace, train, parameters, transaction_id} -> "
-        "{version}: build an index on a column; replace is true if it is left out, parameters are the "
-        "options of the kind by name",
+        "{dataset, branch, columns: [path], index_type, name, replace, train, parameters, fragment_ids, "
+        "transaction_id} -> {version} | {receipt}: build an index on a column; replace is true if it is left "
+        "out, parameters are the options of the kind by name; with fragment_ids only a segment, for "
+        "commit_index",
         indices.create_index,
+        needs=("manage",),
+    ),
+    "commit_index": Action(
+        "{dataset, branch, receipts: [receipt], transaction_id} -> {version}: make one index of segments "
+        "that create_index built",
+        indices.commit_index,
         needs=("manage",),
     ),
     "drop_index": Action(

@@ -3,8 +3,10 @@
 from typing import Any
 
 from flight_server.handlers.actions.bodies import parse_change, parse_refs
-from flight_server.requests.json_fields import Checker, boolean, integer, list_of, string
+from flight_server.requests.json_fields import Checker, boolean, integer, integers, list_of, string
+from flight_server.requests.write_command import CommitCommand, receipts
 from flight_server.service import Service
+from lance_core.api.serving import IndexRequest
 from lance_core.errors import InvalidInputError
 
 
@@ -16,12 +18,34 @@ def create_index(service: Service, body: bytes) -> dict[str, Any]:
         "replace": boolean,
         "train": boolean,
         "parameters": _parameters,
+        "fragment_ids": integers(),
     }
     reference, values = parse_change("create_index", body, fields, ("columns", "index_type"))
     columns = values.pop("columns")
     if len(columns) != 1:
         raise InvalidInputError("create_index.columns", expected="one column", found=len(columns))
-    return {"version": service.changes.create_index(reference, columns[0], **values)}
+    if "fragment_ids" not in values:
+        return {"version": service.changes.create_index(reference, columns[0], **values)}
+    for name in ("replace", "train", "transaction_id"):
+        if name in values:
+            raise InvalidInputError(f"create_index: {name} is not allowed with fragment_ids")
+    request = IndexRequest(
+        columns[0],
+        values["index_type"],
+        values.get("name"),
+        fragment_ids=values["fragment_ids"],
+        parameters=values.get("parameters", {}),
+    )
+    return {"receipt": service.staged.build_segment(reference, request)}
+
+
+def commit_index(service: Service, body: bytes) -> dict[str, Any]:
+    reference, values = parse_change("commit_index", body, {"receipts": receipts}, ("receipts",))
+    transaction_id = values.get("transaction_id")
+    command = CommitCommand(
+        reference, "create_index", tuple(values["receipts"]), transaction_id=transaction_id
+    )
+    return {"version": service.staged.commit(command).version}
 
 
 def drop_index(service: Service, body: bytes) -> dict[str, Any]:

@@ -18,16 +18,17 @@ from lance_core.file.side_files import delete_data_file
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
+from lance_core.table.indices import segment_directory
 from lance_core.write.targets import DIRECTORY
 
 
 @dataclass(frozen=True)
 class StagedChange:
-    """Written data files that belong to no version, and what a commit does with them.
+    """Written data files or index files that belong to no version, and what a commit does with them.
 
     Attributes:
-        operation: Operation of the commit: append, overwrite, merge_insert, add_columns, replace_columns or
-            rewrite.
+        operation: Operation of the commit: append, overwrite, merge_insert, add_columns, replace_columns,
+            rewrite or create_index.
         transaction: The transaction that this change would make alone, on the version that it read. Rows
             that are merged, and rows whose columns are joined by key, are rows of an overwrite.
         settings: Settings of the version that an overwrite makes.
@@ -54,8 +55,14 @@ class StagedChange:
 
     @property
     def files(self) -> tuple[tuple[str, int], ...]:
-        """Return the paths of the data files, relative to the branch, with their sizes in bytes."""
-        return tuple((f"{DIRECTORY}/{file.path}", file.file_size_bytes) for file in self._data_files())
+        """Return the paths of the files, relative to the branch, with their sizes in bytes."""
+        indexed = tuple(
+            (f"{segment_directory(segment)}/{file.path}", file.size_bytes)
+            for segment in self.transaction.create_index.new_indices
+            for file in segment.files
+        )
+        data = tuple((f"{DIRECTORY}/{file.path}", file.file_size_bytes) for file in self._data_files())
+        return indexed + data
 
     def _data_files(self) -> list[table_pb2.DataFile]:
         transaction = self.transaction
@@ -68,7 +75,7 @@ class StagedChange:
         return [file for fragment in new for file in fragment.files]
 
     def discard(self, storage: Storage) -> None:
-        """Remove the data files. A file that cannot be removed belongs to no version, and does no harm."""
+        """Remove the files. A file that cannot be removed belongs to no version, and does no harm."""
         for path, _ in self.files:
             with suppress(StorageError):
                 delete_data_file(storage, path)

@@ -11,6 +11,8 @@ from lance_core.changes.columns.join import join_columns
 from lance_core.changes.columns.replaced_columns import ReplacedColumns, commit_replaced_columns
 from lance_core.changes.columns.staged_columns import StagedColumns, commit_staged_columns
 from lance_core.changes.compaction import RewriteResult
+from lance_core.changes.indexing.column import path_of
+from lance_core.changes.indexing.create import commit_segments
 from lance_core.changes.rows.merge_insert import merge_insert
 from lance_core.changes.source_rows import SourceRows
 from lance_core.changes.staged.change import StagedChange
@@ -141,6 +143,17 @@ def _rewrite(target: _Target, transaction: Transaction, changes: Sequence[Staged
     return compaction.commit(target.snapshot, results, transaction_id=transaction.uuid).manifest
 
 
+def _create_index(target: _Target, transaction: Transaction, changes: Sequence[StagedChange]) -> Manifest:
+    snapshot = target.snapshot
+    segments = [segment for change in changes for segment in change.transaction.create_index.new_indices]
+    first = segments[0]
+    if any(segment.name != first.name for segment in segments):
+        raise InvalidInputError("the staged segments are of different indices")
+    column = path_of(snapshot.manifest.schema, first.fields[0])
+    made = commit_segments(snapshot, first.name, column, segments, transaction_id=transaction.uuid)
+    return made.manifest
+
+
 _COMMITTERS: Mapping[str, Callable[[_Target, Transaction, Sequence[StagedChange]], Manifest]] = {
     "append": _append,
     "overwrite": _overwrite,
@@ -148,6 +161,7 @@ _COMMITTERS: Mapping[str, Callable[[_Target, Transaction, Sequence[StagedChange]
     "add_columns": _add_columns,
     "replace_columns": _replace_columns,
     "rewrite": _rewrite,
+    "create_index": _create_index,
 }
 
 

@@ -1,4 +1,4 @@
-"""Writers of staged changes: rows, new columns or other values for a fragment, tasks of a compaction."""
+"""Writers of staged changes: rows, columns of a fragment, tasks of a compaction, segments of an index."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from lance_core.changes.columns.join import require_lasting_keys
 from lance_core.changes.columns.replaced_columns import ReplacedColumns, ReplacedColumnsWriter
 from lance_core.changes.columns.staged_columns import StagedColumnsWriter
 from lance_core.changes.compaction import CompactionMetrics, CompactionTask, execute
+from lance_core.changes.indexing.segment import IndexRequest, build_segment
 from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.changes.staged.change import StagedChange
 from lance_core.errors import UnsupportedFeatureError
@@ -17,7 +18,7 @@ from lance_core.file.footer import FileVersion
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.storage import Storage
 from lance_core.table.snapshot import Snapshot
-from lance_core.table.transaction import data_replacement, new_transaction, rewrite
+from lance_core.table.transaction import create_index, data_replacement, new_transaction, rewrite
 from lance_core.write.dataset import DatasetWriter, Mode
 from lance_core.write.dataset_options import DatasetWriteOptions
 
@@ -104,6 +105,12 @@ def stage_compaction(snapshot: Snapshot, task: CompactionTask) -> tuple[StagedCh
     result = execute(snapshot, task)
     transaction = rewrite(new_transaction(task.read_version), [(result.original, result.new)])
     return StagedChange("rewrite", transaction), result.metrics
+
+
+def stage_index_segment(snapshot: Snapshot, request: IndexRequest) -> StagedChange:
+    """Build a segment of an index, and return its staged change. Errors are those of `build_segment`."""
+    segment = build_segment(snapshot, request)
+    return StagedChange("create_index", create_index(new_transaction(segment.dataset_version), [segment]))
 
 
 class _RowsWriter:

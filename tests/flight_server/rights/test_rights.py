@@ -83,6 +83,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "drop_columns": {"columns": ["id"]},
     "alter_columns": {"columns": [{"path": "id", "name": "number"}]},
     "create_index": {"columns": ["id"], "index_type": "BTREE"},
+    "commit_index": {"receipts": ["0" * 32]},
     "drop_index": {"name": "none"},
     "optimize_indices": {},
     "index_statistics": {"name": "none"},
@@ -113,6 +114,7 @@ WITHOUT_DATASET = {"health", "CancelFlightInfo", "RenewFlightEndpoint"}
 
 REACHED = {
     "commit",
+    "commit_index",
     "compact_commit",
     "compact_execute",
     "drop_index",

@@ -23,6 +23,7 @@ from spark_pipeline.jobs import (
     compact,
     deduplicate,
     export,
+    index,
     ingest,
     merge,
     transform,
@@ -307,6 +308,19 @@ def test_compact(spark: SparkSession, servers: Server, client: Client, name: str
     again = compact(spark, servers, name, target_rows=45, transaction_id=transaction_id)
     assert (again.version, again.was_done) == (made.version, True)
     assert client.dataset(name).to_table()["id"].to_pylist() == [i for i in range(100) if i % 10 != 3]
+
+
+def test_index(spark: SparkSession, servers: Server, client: Client, name: str) -> None:
+    """Executors build segments, and one commit makes an index of them."""
+    client.write(name, people(range(100)), "create", max_rows_per_file=10)
+    transaction_id = str(uuid4())
+    made = index(spark, servers, name, "id", segments=3, transaction_id=transaction_id)
+    assert made.details["segments"] == 3
+    (found,) = client.indices(name)
+    assert (found["name"], found["type"], found["rows"]) == ("id_idx", "BTree", 100)
+    again = index(spark, servers, name, "id", segments=3, transaction_id=transaction_id)
+    assert (again.version, again.was_done) == (made.version, True)
+    assert client.dataset(name).to_table(filter="id = 55")["id"].to_pylist() == [55]
 
 
 def test_export(spark: SparkSession, servers: Server, client: Client, name: str, tmp_path: Path) -> None:

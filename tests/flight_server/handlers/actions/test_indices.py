@@ -98,6 +98,24 @@ def test_build_and_extend(client: Client, name: str, root: Path) -> None:
     assert dataset.to_table(filter="n = 40").num_rows == 1
 
 
+def test_segments_of_several_calls_become_one_index(client: Client, name: str, root: Path) -> None:
+    ids = [fragment["id"] for fragment in client.fragments(name)]
+    parts = [
+        client.create_index_segment(name, "n", "BTREE", group, index="parts") for group in (ids[:1], ids[1:])
+    ]
+    with pytest.raises(flight_client.InvalidInputError, match="does not belong"):
+        client.commit(name, parts)
+    assert client.commit_index(name, parts) == 4
+    dataset = lance.dataset(str(root / f"{name}.lance"))
+    (found,) = (index for index in dataset.describe_indices() if index.name == "parts")
+    assert [len(set(segment.fragment_ids)) for segment in found.segments] == [1, 3]
+    assert dataset.to_table(filter="n = 25").num_rows == 1
+    with pytest.raises(flight_client.LanceError):
+        client.commit_index(name, parts)
+    with pytest.raises(flight_client.InvalidInputError, match="fragment_ids"):
+        client.create_index_segment(name, "n", "BTREE", [77])
+
+
 @pytest.mark.parametrize("place", ["local", "remote"])
 def test_command_line(place: str, server: RunningServer, name: str, root: Path) -> None:
     target = str(root / f"{name}.lance") if place == "local" else f"{server.uri}/{name}"
