@@ -21,7 +21,6 @@ from flight_server.cli.access import Access, access
 from flight_server.cli.errors import asked_server, damage_of
 from flight_server.reading.index_facts import index_facts
 from lance_core import ColumnOrdering, LanceDataset, dataset
-from lance_core.api.indices import IndexConfig
 from lance_core.api.serving import (
     drop_table,
     find_damage,
@@ -413,9 +412,8 @@ class LocalTarget(Target):
         return [index_facts(index, fragment_ids) for index in self._dataset.describe_indices()]
 
     def create_index(self, column: str, index_type: str, options: dict[str, Any]) -> int:
-        given = dict(options)
-        config = IndexConfig(index_type, given.pop("parameters", {}))
-        self._dataset.create_scalar_index(column, config, **given)
+        given = {name: options[name] for name in options if name != "parameters"}
+        self._dataset.create_scalar_index(column, index_type, **given, **options["parameters"])
         return self._dataset.version
 
     def optimize_indices(self, options: dict[str, Any]) -> int:

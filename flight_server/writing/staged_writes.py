@@ -3,8 +3,9 @@
 import logging
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -93,12 +94,24 @@ class StagedWrites:
             change, metrics = stage_compaction(opened.snapshot, parsed)
             return self._keep(opened.root, opened.snapshot.storage, reference.branch, change), metrics
 
-    def build_segment(self, reference: DatasetReference, request: IndexRequest) -> str:
+    def build_segment(
+        self,
+        reference: DatasetReference,
+        column: str,
+        index_type: str,
+        fragment_ids: Sequence[int],
+        *,
+        name: str | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> str:
         """Build a segment of an index for a later commit, and return the receipt.
 
         Raises:
             LanceError: as `stage_index_segment` raises; nothing was written.
         """
+        request = IndexRequest(
+            column, index_type, name, fragment_ids=fragment_ids, parameters=parameters or {}
+        )
         with self._targets.opened(reference) as opened:
             change = stage_index_segment(opened.snapshot, request)
             return self._keep(opened.root, opened.snapshot.storage, reference.branch, change)

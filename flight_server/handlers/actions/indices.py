@@ -6,7 +6,6 @@ from flight_server.handlers.actions.bodies import parse_change, parse_refs
 from flight_server.requests.json_fields import Checker, boolean, integer, integers, list_of, string
 from flight_server.requests.write_command import CommitCommand, receipts
 from flight_server.service import Service
-from lance_core.api.serving import IndexRequest
 from lance_core.errors import InvalidInputError
 
 
@@ -29,14 +28,7 @@ def create_index(service: Service, body: bytes) -> dict[str, Any]:
     for name in ("replace", "train", "transaction_id"):
         if name in values:
             raise InvalidInputError(f"create_index: {name} is not allowed with fragment_ids")
-    request = IndexRequest(
-        columns[0],
-        values["index_type"],
-        values.get("name"),
-        fragment_ids=values["fragment_ids"],
-        parameters=values.get("parameters", {}),
-    )
-    return {"receipt": service.staged.build_segment(reference, request)}
+    return {"receipt": service.staged.build_segment(reference, columns[0], **values)}
 
 
 def commit_index(service: Service, body: bytes) -> dict[str, Any]:
