@@ -28,6 +28,7 @@ from flight_server.cli.pipeline import pipeline
 from flight_server.cli.put import put
 from flight_server.cli.restore import restore
 from flight_server.cli.scan import scan
+from flight_server.cli.search import search
 from flight_server.cli.serve import serve
 from flight_server.cli.show import show
 from flight_server.cli.tag import tag
@@ -61,7 +62,7 @@ def main(
     """Serve, read and change Lance datasets over Arrow Flight."""
 
 
-_READING = (ls, show, head, scan, blobs, versions, validate)
+_READING = (ls, show, head, scan, search, blobs, versions, validate)
 _CHANGING = (put, delete, update, restore, compact, cleanup, drop)
 for verb in (serve, inspect, config, demo):
     app.command()(verb)

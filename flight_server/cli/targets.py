@@ -65,6 +65,9 @@ class Selection:
     full_text_query: dict[str, Any] | None = None
     order_by: tuple[ColumnOrdering, ...] | None = None
     compression: str | None = None
+    nearest: Mapping[str, Any] | None = None
+    """Search of the nearest rows instead."""
+    prefilter: bool | None = None
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields of a command, without those that are not given."""
@@ -318,7 +321,8 @@ class LocalTarget(Target):
     def read(self, selection: Selection) -> Iterator[Rows]:
         scanner = self._dataset.scanner(**selection.as_arguments())
         with scanner.to_reader() as reader:
-            num_rows = scanner.count_rows() if selection.filter is None else None
+            is_known = (selection.filter, selection.nearest, selection.full_text_query) == (None, None, None)
+            num_rows = scanner.count_rows() if is_known else None
             yield Rows(num_rows, reader.schema, reader)
 
     def take(self, offsets: list[int], columns: list[str] | dict[str, str] | None) -> pa.Table:

@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 import pytest
 from google.protobuf.any_pb2 import Any as Any_
 from pyarrow import flight
+from typer.testing import CliRunner
 
 import flight_client
 import lance_core
 from flight_client import InvalidInputError, RemoteDataset
+from flight_server.cli import app
 from flight_server.proto.command_pb2 import Command
 from support.cluster import Cluster
 from support.nearest import expected_ids, lattice, vector_table
@@ -219,3 +221,26 @@ def test_a_snapshot_is_searched_whatever_is_committed(tmp_path: Path, table: pa.
         dataset.insert(table.slice(100))
         assert scanner.to_table() == before
         assert client.dataset("s").search(QUERY, k=5) != before
+
+
+def test_the_command_line_searches(
+    cluster: tuple[Cluster, lance_core.LanceDataset], local: lance_core.LanceDataset
+) -> None:
+    expected = nearest_rows(local, 4)
+    for target in (f"{cluster[0].uris[0]}/t", local.uri):
+        for query in (["--vector", "1,0,-1,2,0,1"], ["--vector", json.dumps(QUERY)]):
+            done = CliRunner().invoke(
+                app, ["search", target, *query, "-k", "4", "--filter", "group < 5", "--json"]
+            )
+            assert done.exit_code == 0, done.output
+            assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+        done = CliRunner().invoke(app, ["search", target, "--row", "5", "-k", "1", "--json"])
+        assert json.loads(done.stdout)["_distance"] == 0
+    for wrong in ([], ["--vector", "a"], ["--vector", "1", "--row", "2"]):
+        assert CliRunner().invoke(app, ["search", local.uri, *wrong]).exit_code == 2
+
+
+def nearest_rows(local: lance_core.LanceDataset, k: int) -> list[dict[str, Any]]:
+    nearest = {"column": "v", "q": QUERY, "k": k}
+    rows = local.to_table(columns=["id", "group"], nearest=nearest, filter="group < 5", prefilter=True)
+    return rows.to_pylist()

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from lance.arrow import BFloat16Type
 
 import lance_core
-from lance_core.api.arrow import bfloat16_array
 from lance_core.errors import InvalidInputError
 from support.nearest import expected_ids, lattice, vector_array, vector_table
 
@@ -204,8 +204,9 @@ def test_float64_queries_are_not_rounded(tmp_path: Path) -> None:
 
 
 def test_bfloat16_vectors(tmp_path: Path) -> None:
-    values = bfloat16_array(lattice(100, 4).ravel().tolist())
-    column = pa.FixedSizeListArray.from_arrays(values, 4)
+    halves = (lattice(100, 4).reshape(-1).view(np.uint32) >> 16).astype("<u2")
+    values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(2), 400, [None, pa.py_buffer(halves)])
+    column = pa.FixedSizeListArray.from_arrays(pa.ExtensionArray.from_storage(BFloat16Type(), values), 4)
     dataset = write(tmp_path / "t.lance", pa.table({"id": range(100), "v": column}))
     found = dataset.to_table(columns=["id"], nearest={"column": "v", "q": [1, 0, 2, -1], "k": 20})
     table = vector_table(lattice(100, 4))
