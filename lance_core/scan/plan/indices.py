@@ -10,7 +10,7 @@ An index that would answer with a large share of the rows is not used: a scan is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from operator import and_, or_
@@ -25,6 +25,7 @@ from lance_core.index.row_mask import RowMask, by_fragment, joined
 from lance_core.index.row_sets import ALL, Bitmaps, Keys, keys_of, num_bytes
 from lance_core.index.scalar.answers import TooManyRows
 from lance_core.index.scalar.kinds import SEARCHABLE, SearchableKind
+from lance_core.index.scalar.questions import Between
 from lance_core.index.segments import OpenSegment, open_segment
 from lance_core.scan.plan.index_questions import Asked, asked
 from lance_core.schema import Field, Schema
@@ -123,7 +124,7 @@ def ask_indices(
     if isinstance(known, FilterMasks):
         return known
     asking = _Asking(snapshot, cache, addresses_of, counts)
-    masks = tuple(asking.mask(part, negated=False) for part in tree.conjuncts(condition))
+    masks = tuple(asking.masks(tree.conjuncts(condition), negated=False))
     if all(mask is None for mask in masks):
         return None
     found = FilterMasks(masks, tuple(asking.uses))
@@ -171,9 +172,13 @@ class _Asking:
         if isinstance(node, tree.Not):
             return self.mask(node.operand, negated=not negated)
         if isinstance(node, tree.And | tree.Or):
-            parts = [self.mask(part, negated=negated) for part in node.operands]
+            is_and = isinstance(node, tree.And) != negated
+            if is_and:
+                parts = self.masks(node.operands, negated=negated)
+            else:
+                parts = [self.mask(part, negated=negated) for part in node.operands]
             known = [part for part in parts if part is not None]
-            if isinstance(node, tree.And) != negated:
+            if is_and:
                 if not known:
                     return None
                 found = reduce(and_, known)
@@ -181,6 +186,20 @@ class _Asking:
             return reduce(or_, known) if len(known) == len(parts) else None
         question = asked(node, negated=negated)
         return None if question is None else self._answer(question)
+
+    def masks(self, parts: Sequence[tree.Expression], *, negated: bool) -> list[RowMask | None]:
+        """Return the candidates for each of some conditions that must all be true, or all be false.
+
+        A lower and an upper bound of one column are one question: each alone may have too many rows.
+        """
+        questions = [asked(part, negated=negated) for part in parts]
+        masks: dict[int, RowMask | None] = {}
+        for lower, upper, question in _ranges(questions):
+            masks[lower] = masks[upper] = self._answer(question)
+        return [
+            masks[number] if number in masks else self.mask(part, negated=negated)
+            for number, part in enumerate(parts)
+        ]
 
     def _answer(self, question: Asked) -> RowMask | None:
         best: tuple[RowMask, _Index] | None = None
@@ -281,6 +300,20 @@ class _Asking:
             if rows:
                 others[fragment] = rows
         return others
+
+
+def _ranges(questions: Sequence[Asked | None]) -> Iterator[tuple[int, int, Asked]]:
+    """Yield the places of a lower and an upper bound of one column, and the question for both."""
+    lows: dict[tree.Path, tuple[int, Between]] = {}
+    highs: dict[tree.Path, tuple[int, Between]] = {}
+    for number, question in enumerate(questions):
+        if question is None or not isinstance(bounds := question.question, Between):
+            continue
+        (lows if bounds.high is None else highs).setdefault(question.path, (number, bounds))
+    for path in lows.keys() & highs.keys():
+        (lower, low), (upper, high) = lows[path], highs[path]
+        bounds = Between(low.low, high.high, low.with_low, high.with_high)
+        yield lower, upper, Asked(path, bounds, negated=False)
 
 
 @dataclass(frozen=True)

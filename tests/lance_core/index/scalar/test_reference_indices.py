@@ -133,3 +133,23 @@ def test_a_merge_looks_its_keys_up(stable: bool, tmp_path: Path) -> None:
     found = key_scan(ours._snapshot, SourceRows(source), key_fields(ours._snapshot, ["key"]))
     assert found.filter is not None
     assert "IsIn" in type(found.filter).__name__
+
+
+def test_two_bounds_are_one_question(tmp_path: Path) -> None:
+    """Each bound alone has too many rows for an index; a large answer is left to a scan."""
+    rows = pa.table({"n": np.random.default_rng(1).permutation(60_000), "m": np.arange(60_000)})
+    dataset = lance.write_dataset(rows, str(tmp_path / "t"))
+    dataset.create_scalar_index("n", "BTREE")
+    ours = lance_core.dataset(tmp_path / "t")
+    for query, num_rows, is_used in [
+        ("n BETWEEN 30000 AND 30009", 10, True),
+        ("m >= 0 AND n > 30000 AND n <= 30005", 5, True),
+        ("NOT (n < 30000 OR n > 30003)", 4, True),
+        ("(n >= 30000 AND n < 30002) OR n = 7", 3, True),
+        ("n > 40000 AND n < 20000", 0, True),
+        ("n > 100", 59_899, False),
+        ("n BETWEEN 100 AND 40000", 39_901, False),
+    ]:
+        assert ours.count_rows(query) == num_rows, query
+        assert ours.to_table(filter=query).num_rows == num_rows, query
+        assert bool(ours.scanner(filter=query).explain().indices) == is_used, query
