@@ -1,9 +1,11 @@
-"""Tables of vectors from plain numbers, as `lance.vector` of the reference makes them."""
+"""Tables of vectors from plain numbers, as `lance.vector` of the reference makes them, and a check of vector
+indices, which the reference has in `lance.util`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,13 @@ import pyarrow as pa
 from lance_core.api.late import absent_from
 from lance_core.errors import InvalidInputError
 
-__all__ = ["vec_to_table"]
+if TYPE_CHECKING:
+    from lance_core.api.lance_dataset import LanceDataset
+
+_FOUND = 1e-6
+"""Largest distance at which a vector counts as found."""
+
+__all__ = ["validate_vector_index", "vec_to_table"]
 
 
 def __getattr__(name: str) -> object:
@@ -62,3 +70,34 @@ def vec_to_table(
     column = pa.FixedSizeListArray.from_arrays(pa.array(numbers), size)
     keys = [pa.array(list(data))] if isinstance(data, Mapping) else []
     return pa.table([*keys, column], names=list(given))
+
+
+def validate_vector_index(
+    dataset: LanceDataset,
+    column: str,
+    refine_factor: int = 5,
+    sample_size: int | None = None,
+    pass_threshold: float = 1.0,
+) -> None:
+    """Search for vectors of a dataset by its index, and check that each finds itself. Vectors with NaN do not
+    count.
+
+    Args:
+        dataset: The dataset.
+        column: Column of vectors.
+        refine_factor: That of the searches.
+        sample_size: Number of vectors, chosen at random; all if left out.
+        pass_threshold: Share of the vectors that must be found, from 0 to 1.
+
+    Raises:
+        InvalidInputError: Fewer vectors are found.
+    """
+    rows = dataset.to_table([column]) if sample_size is None else dataset.sample(sample_size, [column])
+    vectors = [vector for vector in rows[column].to_numpy() if not np.isnan(vector).any()]
+    found = 0
+    for vector in vectors:
+        query = {"column": column, "q": vector, "k": 1, "nprobes": 1, "refine_factor": refine_factor}
+        distances = dataset.to_table([], nearest=query)["_distance"]
+        found += len(distances) == 1 and abs(distances[0].as_py()) < _FOUND
+    if found < pass_threshold * len(vectors):
+        raise InvalidInputError(f"the index on {column!r} finds {found} of {len(vectors)} vectors")

@@ -1,14 +1,17 @@
-"""Tables of vectors: equal to those of the reference."""
+"""Tables of vectors: equal to those of the reference. Indices of vectors: validated by searches."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import lance.vector
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from lance_core.api.vector import vec_to_table
+import lance_core
+from lance_core.api.vector import validate_vector_index, vec_to_table
 from lance_core.errors import InvalidInputError, MissingNameError
 
 VECTORS = [
@@ -62,3 +65,15 @@ def test_names_that_the_module_lacks_say_what_to_use() -> None:
 
     with pytest.raises(MissingNameError, match="vector lacks 'compute_partitions' of pylance"):
         _ = module.compute_partitions
+
+
+def test_an_index_is_validated_by_its_own_vectors(tmp_path: Path) -> None:
+    """A vector finds itself, unless the index leaves out what it is asked for."""
+    numbers = np.random.default_rng(5).random((600, 8), np.float32)
+    numbers[7, 3] = np.nan
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(numbers.ravel()), 8)
+    dataset = lance_core.write_dataset(pa.table({"v": vectors}), tmp_path / "d")
+    dataset = dataset.create_index("v", "IVF_PQ", num_partitions=2, num_sub_vectors=4)
+    validate_vector_index(dataset, "v", sample_size=40)
+    with pytest.raises(InvalidInputError, match=r"the index on 'v' finds \d+ of 599 vectors"):
+        validate_vector_index(dataset, "v", pass_threshold=1.01)
