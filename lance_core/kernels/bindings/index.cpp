@@ -42,8 +42,13 @@ void bind_index(nb::module_& m) {
         OptionalSource offset_source(offsets), validity_source(validity);
         Source data_source(data);
         return without_gil([&] {
-          return bloom_filter({offset_source.bytes(), data_source.bytes(), offset_bits, width,
-                               {validity_source.bytes(), first_bit}, start, num_values},
+          return bloom_filter({offset_source.bytes(),
+                               data_source.bytes(),
+                               offset_bits,
+                               width,
+                               {validity_source.bytes(), first_bit},
+                               start,
+                               num_values},
                               num_blocks);
         });
       },

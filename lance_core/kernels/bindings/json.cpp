@@ -1,4 +1,6 @@
 // Python bindings of the kernels of JSON columns.
+#include "encode/json.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -7,7 +9,6 @@
 #include "codecs/json_columns.hpp"
 #include "codecs/json_path.hpp"
 #include "codecs/json_text.hpp"
-#include "encode/json.hpp"
 
 namespace lance {
 namespace {
@@ -18,9 +19,7 @@ class ColumnSource {
   ColumnSource(nb::handle offsets, nb::handle data, nb::handle validity, size_t first_bit, size_t num_values)
       : offsets_(offsets), data_(data), validity_(validity), first_bit_(first_bit), num_values_(num_values) {}
 
-  JsonColumn column() const {
-    return {offsets_.bytes(), data_.bytes(), validity_.bytes(), first_bit_, num_values_};
-  }
+  JsonColumn column() const { return {offsets_.bytes(), data_.bytes(), validity_.bytes(), first_bit_, num_values_}; }
 
  private:
   Source offsets_;
@@ -44,12 +43,15 @@ nb::arg text_argument() {
 // Binds `kernel(column, texts...)`, which is given the buffers of the column and texts.
 template <class... Texts, class Kernel>
 void bind_kernel(nb::module_& m, const char* name, Kernel kernel) {
-  m.def(name, [kernel](nb::handle offsets, nb::handle data, nb::handle validity, size_t first_bit, size_t num_values,
-                       const Texts&... texts) {
-    ColumnSource source(offsets, data, validity, first_bit, num_values);
-    return without_gil([&] { return as_tuple(kernel(source.column(), texts...)); });
-  }, nb::arg("offsets"), nb::arg("data"), nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("num_values"),
-  text_argument<Texts>()...);
+  m.def(
+      name,
+      [kernel](nb::handle offsets, nb::handle data, nb::handle validity, size_t first_bit, size_t num_values,
+               const Texts&... texts) {
+        ColumnSource source(offsets, data, validity, first_bit, num_values);
+        return without_gil([&] { return as_tuple(kernel(source.column(), texts...)); });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("validity").none(), nb::arg("first_bit"), nb::arg("num_values"),
+      text_argument<Texts>()...);
 }
 
 }  // namespace

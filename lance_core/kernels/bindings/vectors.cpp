@@ -32,9 +32,7 @@ Metric metric_of(const std::string& name) {
 
 using PyFound = std::tuple<Block, Block, std::vector<int64_t>>;
 
-PyFound as_result(Found found) {
-  return {std::move(found.rows), std::move(found.distances), std::move(found.counts)};
-}
+PyFound as_result(Found found) { return {std::move(found.rows), std::move(found.distances), std::move(found.counts)}; }
 
 // Rows of `bytes`, whose vectors follow one another.
 VectorRows rows_of(const Comparison& comparison, Bytes bytes, Bytes validity, size_t first_bit) {

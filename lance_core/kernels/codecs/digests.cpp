@@ -136,7 +136,7 @@ template <class Word>
 void sha2(Bytes message, std::array<Word, 8> state, size_t num_bytes, uint8_t* to) {
   using T = Turns<Word>;
   constexpr size_t kBlock = 16 * sizeof(Word);
-  auto mix = [](Word x, const int(&turns)[3], bool shifts) {
+  auto mix = [](Word x, const int (&turns)[3], bool shifts) {
     return std::rotr(x, turns[0]) ^ std::rotr(x, turns[1]) ^ (shifts ? x >> turns[2] : std::rotr(x, turns[2]));
   };
   for_each_block<kBlock, 2 * sizeof(Word), true>(message, [&](const uint8_t* block) {

@@ -146,9 +146,8 @@ std::string_view text_of(const Value& value) {
 }
 
 bool equals_ignoring_case(std::string_view text, std::string_view lower) {
-  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(), [](char a, char b) {
-    return (a >= 'A' && a <= 'Z' ? a | 0x20 : a) == b;
-  });
+  return std::equal(text.begin(), text.end(), lower.begin(), lower.end(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a | 0x20 : a) == b; });
 }
 
 // Returns the number that a text is: a sign, digits with a point and an exponent, or `inf`, `infinity` or `nan`.

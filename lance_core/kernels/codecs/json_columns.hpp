@@ -1,7 +1,7 @@
 // Functions of columns of binary JSON: values at paths, members, and conversions to other types.
 //
-// A column is a large-binary array: `offsets` has num_values + 1 numbers of 64 bits, and `validity` has a bit per value,
-// the first at `first_bit`, or is empty if no value is null. The result of null is null.
+// A column is a large-binary array: `offsets` has num_values + 1 numbers of 64 bits, and `validity` has a bit per
+// value, the first at `first_bit`, or is empty if no value is null. The result of null is null.
 #pragma once
 
 #include <cstddef>

@@ -385,7 +385,8 @@ class Parser {
     const char* end = text_.data() + text_.size();
     if (peek() == '+') refuse();
     size_t length = std::min(text_.find_first_not_of("0123456789-", at_), text_.size()) - at_;
-    bool is_whole = at_ + length == text_.size() || std::string_view(".eE").find(text_[at_ + length]) == std::string_view::npos;
+    bool is_whole =
+        at_ + length == text_.size() || std::string_view(".eE").find(text_[at_ + length]) == std::string_view::npos;
     uint64_t whole = 0;
     int64_t negative = 0;
     double fraction = 0;

@@ -1,4 +1,5 @@
-// Paths to values inside JSON, such as `$.user.tags[0 to last]`, in the dialect of the reference: docs/filters.md, "JSON".
+// Paths to values inside JSON, such as `$.user.tags[0 to last]`, in the dialect of the reference: docs/filters.md,
+// "JSON".
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,9 @@ inline T load_big_endian(const uint8_t* p) {
   return value;
 }
 
-inline uint32_t read_word(Bytes bytes, size_t at) { return load_big_endian<uint32_t>(bytes.slice(at, kEntryBytes).data); }
+inline uint32_t read_word(Bytes bytes, size_t at) {
+  return load_big_endian<uint32_t>(bytes.slice(at, kEntryBytes).data);
+}
 
 // A value: the type of its entry, and its bytes. The bytes of an array or object begin with their header.
 struct Value {

@@ -110,8 +110,7 @@ RowSets write_row_sets(Bytes ends, Bytes keys, SetContainer container) {
     last = std::unique(all + start, last);
     ranges.emplace_back(all + start, last);
     size += count_bytes;
-    by_upper_half(all + start, last,
-                  [&](auto* from, auto* to) { size += entry_bytes + bitmap_bytes(from, to); });
+    by_upper_half(all + start, last, [&](auto* from, auto* to) { size += entry_bytes + bitmap_bytes(from, to); });
     if (size > INT32_MAX) throw OffsetOverflow("more bytes than 32-bit offsets can address");
     store(sets.offsets.data() + 4 * (i + 1), static_cast<int32_t>(size));
     start = end;

@@ -12,18 +12,18 @@ namespace lance {
 // Vectors at equal distances in memory.
 struct VectorRows {
   const uint8_t* first;
-  size_t stride;                      // bytes from one vector to the next
+  size_t stride;  // bytes from one vector to the next
   size_t num_vectors;
-  const int64_t* chosen = nullptr;    // rows that are compared, ascending; null: all rows
+  const int64_t* chosen = nullptr;  // rows that are compared, ascending; null: all rows
   size_t num_chosen = 0;
   const uint8_t* validity = nullptr;  // a bit per row as in Arrow; null: all rows have vectors
   size_t first_bit = 0;
-  const uint64_t* keys = nullptr;     // of the rows: of equal distances the smallest key comes first; null: row numbers
+  const uint64_t* keys = nullptr;  // of the rows: of equal distances the smallest key comes first; null: row numbers
 };
 
 struct Found {
-  Block rows;       // int64: the rows of the first query, nearest first, then those of the next query, ...
-  Block distances;  // float32, of the same rows
+  Block rows;                   // int64: the rows of the first query, nearest first, then those of the next query, ...
+  Block distances;              // float32, of the same rows
   std::vector<int64_t> counts;  // number of rows of each query
 };
 
@@ -56,7 +56,7 @@ class Nearest {
   const Comparison& comparison_;
   size_t k_;
   float lower_;
-  std::vector<float> worst_;           // largest distance that a row may have to be kept, per query
+  std::vector<float> worst_;            // largest distance that a row may have to be kept, per query
   std::vector<std::vector<Row>> best_;  // heaps with the worst row on top
   std::vector<uint8_t> scratch_;
   std::vector<float> distances_;

@@ -175,14 +175,14 @@ LANCE_INLINE void sum_squares(const uint8_t* const* rows, size_t num_rows, size_
 }
 
 // One function per type and sum, because the loader picks a variant of each function.
-#define LANCE_SUMS(T, NAME, SQUARES)                                                                            \
-  LANCE_FUSED void NAME##_each(const uint8_t* const* rows, size_t num_rows, const T* queries, size_t num_queries, \
-                               size_t dimension, T* sums) {                                                     \
-    sum_each<SQUARES>(rows, num_rows, queries, num_queries, dimension, sums);                                   \
-  }                                                                                                             \
+#define LANCE_SUMS(T, NAME, SQUARES)                                                                               \
+  LANCE_FUSED void NAME##_each(const uint8_t* const* rows, size_t num_rows, const T* queries, size_t num_queries,  \
+                               size_t dimension, T* sums) {                                                        \
+    sum_each<SQUARES>(rows, num_rows, queries, num_queries, dimension, sums);                                      \
+  }                                                                                                                \
   LANCE_FUSED void NAME##_groups(const uint8_t* const* rows, size_t num_rows, const T* queries, size_t row_length, \
-                                 size_t dimension, T* sums) {                                                   \
-    sum_groups<SQUARES>(rows, num_rows, queries, row_length, dimension, sums);                                  \
+                                 size_t dimension, T* sums) {                                                      \
+    sum_groups<SQUARES>(rows, num_rows, queries, row_length, dimension, sums);                                     \
   }
 LANCE_SUMS(float, squares32, true)
 LANCE_SUMS(float, products32, false)

@@ -14,7 +14,7 @@ from lance_core.api.file import LanceFileReader, LanceFileWriter
 
 
 def test_b_trees_of_old_releases_answer_filters(tmp_path: Path) -> None:
-    """T22: the same rows as without the index, and by the index."""
+    """T22: a filter is answered by the index, with the rows of a scan without it."""
     path = tmp_path / "d"
     table = pa.table({"a": [3, 1, None, 2]})
     lance_core.write_dataset(table, path).create_scalar_index("a", "BTREE")
