@@ -76,20 +76,25 @@ def build_text(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter)
         )
     most_bytes = _checked_limit(parameters)
     partitions: list[int] = []
+    with stage(rows.observer, "load_data"):  # stages are those of the reference
+        scanned = rows.scan()
     with stage(rows.observer, "tokenize_docs", rows.num_rows) as advance:
         gathered = _Gathered(options)
-        for batch in rows.scan():
+        for batch in scanned:
             gathered.add(batch)
             advance(batch.num_rows)
             if gathered.num_bytes > most_bytes:
                 partitions.append(len(partitions))
                 gathered.write(partitions[-1], writer)
                 gathered = _Gathered(options)
-    with stage(rows.observer, "write"):
+    with stage(rows.observer, "copy_partitions", 1, "partitions") as advance:
         if gathered.num_documents or not partitions:
             partitions.append(len(partitions))
             gathered.write(partitions[-1], writer)
+        advance(1)
+    with stage(rows.observer, "write_metadata", 1, "files") as advance:
         write_metadata(writer, options, partitions)
+        advance(1)
     return BuiltSegment(_VERSION, text_details(options))
 
 

@@ -11,6 +11,7 @@ from lance_core.table.indices import IndexSegment
 from lance_core.table.manifest import Manifest
 
 _KIND = "Inverted"
+_DEFERRED = "FragmentReuse"
 _NEWEST_VERSION = 3
 """Version of the newest index files that can be searched. A segment with newer files is ignored."""
 
@@ -52,7 +53,13 @@ def indexed_columns(manifest: Manifest) -> list[str]:
 
 
 def _segments_on(manifest: Manifest, field_id: int) -> tuple[IndexSegment, ...]:
-    """Return the segments of the first index on a field."""
+    """Return the segments of the first index on a field.
+
+    None are returned if a compaction left the addresses in indices as they were (a fragment reuse index):
+    then all texts are read.
+    """
+    if any(segment.index_type == _DEFERRED for segment in manifest.index_segments):
+        return ()
     found = [
         segment
         for segment in manifest.index_segments

@@ -14,6 +14,10 @@ import pytest
 import lance_core
 import lance_core.api.query
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.scan.plan.bind import bind_filter
+from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.text_query import bind_text_query
+from lance_core.scan.scanner import LanceScanner
 from support.texts import assert_same_answers, random_match, random_query, random_rows, scores_of
 
 OPTIONS: dict[str, Any] = {"with_position": True, "stem": False, "remove_stop_words": False}
@@ -175,3 +179,27 @@ def test_what_cannot_be_searched_is_refused(tmp_path: Path) -> None:
     for column, message in (("nonsense", "nonsense"), ("number", "number")):
         with pytest.raises(InvalidInputError, match=message):
             ours.to_table(full_text_query=lance_core.api.query.MatchQuery("alpha", column))
+
+
+def test_deferred_compactions(tmp_path: Path) -> None:
+    """A compaction that leaves the addresses in the index as they were loses no rows."""
+    uri = make_table(tmp_path / "table", 14).uri
+    lance.dataset(uri).delete("number % 4 = 1")
+    query = lance_core.api.query.MatchQuery("alpha rare1", "text")
+    expected = set(scores_of(lance_core.dataset(uri).to_table(full_text_query=query)))
+    lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=1000, defer_index_remap=True)
+    assert set(scores_of(lance_core.dataset(uri).to_table(full_text_query=query))) == expected
+
+
+def test_guards_hide_texts(tmp_path: Path) -> None:
+    """Scores tell nothing about rows that a grant hides."""
+    dataset = lance_core.dataset(make_table(tmp_path / "table", 15).uri)
+    schema = dataset.snapshot.manifest.schema
+    query = bind_text_query(schema, {"match": {"terms": "alpha rare1", "column": "text"}})
+    condition = bind_filter(schema, "number < 50", None)
+    options = ScanOptions(filter=condition, guards=1, text_query=query)
+    found = LanceScanner(dataset.snapshot, options).to_table()
+    visible = lance_core.write_dataset(dataset.to_table(filter="number < 50"), tmp_path / "visible")
+    visible.create_scalar_index("text", "INVERTED", stem=False, remove_stop_words=False)
+    alone = visible.to_table(full_text_query={"query": "alpha rare1", "columns": ["text"]})
+    assert scores_of(found) == pytest.approx(scores_of(alone), rel=1e-5)
