@@ -19,7 +19,7 @@ import pyarrow as pa
 from lance_core.index.build import ROW_KEY, VALUE
 from lance_core.index.value_order import Rows, ValueOrder, value_order
 
-RUN_BYTES = 32 << 20
+RUN_BYTES = 16 << 20
 """Bytes of the rows of a run. Sorting a run takes about four times as much memory."""
 CHUNK_ROWS = 1 << 14
 """Most rows of a chunk of sorted rows."""

@@ -18,7 +18,7 @@ from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
 from lance_core.schema import Field, Schema, join_path, shown_path, split_path
 from lance_core.table.snapshot import Snapshot
 
-_BATCH_BYTES = 8 << 20
+_BATCH_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,13 @@ def build_zone_map(rows: IndexedRows, parameters: Parameters, writer: SegmentWri
     order = _order_of(rows.field.type)
     null_rows = RowSet()
     with writer.create(FILE, schema) as file, stage(rows.observer, "scan", rows.num_rows) as advance:
-        described: list[pa.RecordBatch] = []
+        zones = _Zones(schema, order)
         for zone in zones_of(rows.scan(), rows_per_zone):
-            described.append(_described(zone, schema, order, null_rows))
+            zones.add(zone, null_rows)
             advance(len(zone.addresses))
-            if len(described) == _ZONES_AT_ONCE:
-                file.write(pa.concat_batches(described))
-                described = []
-        if described:
-            file.write(pa.concat_batches(described))
+            if len(zones) == _ZONES_AT_ONCE:
+                file.write(zones.take())
+        file.write(zones.take())
         file.add_metadata({ROWS_PER_ZONE: str(rows_per_zone)})
         file.add_metadata({NULL_ROWS: str(file.add_buffer(null_rows.to_bytes(TreeMap())))})
     details = index_pb2.ZoneMapIndexDetails(rows_per_zone=rows_per_zone)
@@ -60,23 +58,56 @@ def zone_schema(value_type: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field("min", value_type), pa.field("max", value_type), *counts, *ZONE_FIELDS])
 
 
-def _described(zone: Zone, schema: pa.Schema, order: ValueOrder | None, null_rows: RowSet) -> pa.RecordBatch:
-    """Return the row of a zone. Add the addresses of its null rows to a set."""
-    values = zone.values
-    num_nulls = values.null_count
-    if num_nulls:
-        null_rows.add(zone.addresses[np.asarray(values.is_null())])
-        values = values.drop_null()
-    bounds = pa.nulls(2, schema.field(0).type)
-    num_nans = 0
-    if order is not None and len(values):
-        bounds = order.decode(order.bounds(order.encode(values)))
-        if pa.types.is_floating(values.type):
-            num_nans = int(np.isnan(np.asarray(values)).sum())
-    counts = [pa.array([count], pa.uint32()) for count in (num_nulls, num_nans)]
-    place = [pa.array([number], pa.uint64()) for number in zone.place]
-    columns = [bounds.slice(0, 1), bounds.slice(1, 1), *counts, *place]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+class _Zones:
+    """Descriptions of zones, gathered until they are written together."""
+
+    def __init__(self, schema: pa.Schema, order: ValueOrder | None) -> None:
+        self._schema = schema
+        self._order = order
+        self._bounds: list[pa.Array] = []
+        """The least and the greatest sort key of each zone that has any."""
+        self._has_bounds: list[bool] = []
+        self._numbers: list[tuple[int, ...]] = []
+        """Counts of nulls and NaN, and the place."""
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def add(self, zone: Zone, null_rows: RowSet) -> None:
+        """Add a zone. Add the addresses of its null rows to a set."""
+        values = zone.values
+        num_nulls = values.null_count
+        if num_nulls:
+            null_rows.add(zone.addresses[np.asarray(values.is_null())])
+            values = values.drop_null()
+        num_nans = 0
+        is_bounded = self._order is not None and len(values) > 0
+        if self._order is not None and is_bounded:
+            self._bounds.append(self._order.bounds(self._order.encode(values)))
+            if pa.types.is_floating(values.type):
+                num_nans = int(np.isnan(np.asarray(values)).sum())
+        self._has_bounds.append(is_bounded)
+        self._numbers.append((num_nulls, num_nans, *zone.place))
+
+    def take(self) -> pa.RecordBatch:
+        """Remove the zones, and return them as rows of the file."""
+        count = len(self)
+        if not count:
+            return pa.RecordBatch.from_pylist([], schema=self._schema)
+        least = most = pa.nulls(count, self._schema.field(0).type)
+        if self._order is not None and self._bounds:
+            bounds = self._order.decode(pa.concat_arrays(self._bounds))
+            is_missing = ~np.array(self._has_bounds)
+            places = 2 * (np.cumsum(~is_missing) - 1)
+            least = bounds.take(pa.array(places, mask=is_missing))
+            most = bounds.take(pa.array(places + 1, mask=is_missing))
+        types = self._schema.types[2:]
+        columns = [
+            pa.array(column, arrow_type)
+            for column, arrow_type in zip(zip(*self._numbers, strict=True), types, strict=True)
+        ]
+        self._bounds, self._has_bounds, self._numbers = [], [], []
+        return pa.RecordBatch.from_arrays([least, most, *columns], schema=self._schema)
 
 
 def _order_of(value_type: pa.DataType) -> ValueOrder | None:
