@@ -99,8 +99,8 @@ class IndexBuilding(Indexing):
 
         Args:
             column: Name or dotted path of the column.
-            index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", or a kind of
-                `create_scalar_index`.
+            index_type: "IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ",
+                "IVF_HNSW_PQ", or a kind of `create_scalar_index`.
             name: Name of the index; None for `<column>_idx`.
             metric: Vector indices only: "L2", "cosine", "dot" or "hamming".
             replace: Replace the index with this name. False refuses to.

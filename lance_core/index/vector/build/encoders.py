@@ -156,7 +156,13 @@ class ProductEncoder:
         return [transposed(columns[0]) if self._is_transposed else columns[0]]
 
     def compare(self, columns: Sequence[Array]) -> StoredVectors:
-        raise UnsupportedFeatureError("building a graph over product codes")
+        (codes,) = columns
+        if self._num_bits == 4:
+            codes = np.stack((codes & np.uint8(15), codes >> np.uint8(4)), axis=2).reshape(len(codes), -1)
+        # Rows of a partition have one centroid, so their differences to it are as far apart as they are.
+        decoded = self._codebook[np.arange(len(self._codebook)), codes].reshape(len(codes), -1)
+        vectors = np.ascontiguousarray(decoded, np.float32)
+        return StoredVectors.plain("l2" if self._centroids is not None else "dot", vectors, vectors[0])
 
 
 class RotatedEncoder:

@@ -30,5 +30,5 @@ VECTOR_KINDS: Mapping[str, IndexKind] = {
         trained=TRAINED,
         merged_segments=None,
     )
-    for name in ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ")
+    for name in ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
 }

@@ -25,14 +25,13 @@ from support.vector_indices import (
 )
 
 DIMENSION, PARTITIONS = 32, 4
-BUILT = {kind: options for kind, options in KINDS.items() if kind != "IVF_HNSW_PQ"}
 Array = npt.NDArray[Any]
 
 
 def build(path: Path, vectors: Array, kind: str, **options: Any) -> lance_core.LanceDataset:
     """Write vectors and build an index on them."""
     dataset = lance_core.write_dataset(vector_table(vectors), str(path))
-    return dataset.create_index("vector", kind, **{"num_partitions": PARTITIONS, **BUILT[kind], **options})
+    return dataset.create_index("vector", kind, **{"num_partitions": PARTITIONS, **KINDS[kind], **options})
 
 
 def reference_search(path: Path, query: Array, k: int, kind: str, **options: Any) -> pa.Table:
@@ -47,7 +46,7 @@ def reference_search(path: Path, query: Array, k: int, kind: str, **options: Any
 
 
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-@pytest.mark.parametrize("kind", BUILT)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_reference_finds_the_same_in_it(tmp_path: Path, kind: str, metric: str) -> None:
     vectors = clustered(1500, DIMENSION)
     path = tmp_path / "table"
@@ -67,7 +66,7 @@ def test_the_reference_finds_the_same_in_it(tmp_path: Path, kind: str, metric: s
 
 
 @pytest.mark.parametrize("make", [clustered, uniform])
-@pytest.mark.parametrize("kind", BUILT)
+@pytest.mark.parametrize("kind", KINDS)
 def test_recall_is_that_of_an_index_of_the_reference(tmp_path: Path, kind: str, make: Any) -> None:
     """All partitions are searched, because how many neighbours one has depends on its chance size. That the
     partitions are as good shows the sum of the distances to their centroids.
@@ -80,7 +79,7 @@ def test_recall_is_that_of_an_index_of_the_reference(tmp_path: Path, kind: str, 
             build(path, vectors, kind)
         else:
             dataset = lance.write_dataset(vector_table(vectors), str(path))
-            dataset.create_index("vector", kind, num_partitions=PARTITIONS, **BUILT[kind])
+            dataset.create_index("vector", kind, num_partitions=PARTITIONS, **KINDS[kind])
         (segment,) = vector_segments(path)
         hits = 0
         for query in queries:
@@ -106,7 +105,7 @@ def test_rows_without_usable_vectors_are_left_out(tmp_path: Path, kind: str) -> 
     column = pa.FixedSizeListArray.from_arrays(column.values, DIMENSION, mask=pa.array(~flags))
     path = tmp_path / "table"
     dataset = lance_core.write_dataset(table.set_column(1, "vector", column), str(path))
-    dataset.create_index("vector", kind, num_partitions=2, **BUILT[kind])
+    dataset.create_index("vector", kind, num_partitions=2, **KINDS[kind])
     (segment,) = vector_segments(path)
     found = segment.nearest(SegmentQuery(vectors[0], 600, 2, 2))
     assert set(range(600)) - set(found.keys.tolist()) == {5, 6, 7, 599}
@@ -193,7 +192,7 @@ def test_both_libraries_go_on_with_it(tmp_path: Path, kind: str, stable: bool) -
     dataset = lance_core.write_dataset(
         vector_table(vectors[:1200]), str(path), enable_stable_row_ids=stable, max_rows_per_file=600
     )
-    dataset.create_index("vector", kind, num_partitions=2, **BUILT[kind])
+    dataset.create_index("vector", kind, num_partitions=2, **KINDS[kind])
 
     def check() -> None:
         reference = lance.dataset(str(path))
@@ -242,7 +241,7 @@ def test_segments_that_were_built_apart(tmp_path: Path) -> None:
     assert reference_search(path, vectors[3], 20, "IVF_PQ") == apart
 
 
-@pytest.mark.parametrize("kind", BUILT)
+@pytest.mark.parametrize("kind", KINDS)
 def test_statistics_are_those_of_the_reference(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "table"
     dataset = build(path, clustered(900, DIMENSION), kind)
