@@ -9,7 +9,8 @@
 The client needs neither Lance nor access to the storage. Where to find things:
 
 - `client`, `actions`, `writes`: the methods of `Client`
-- `dataset`, `scanner`, `lookup`, `polars_scan`: reads of one dataset; `filter_pushdown` splits their filters
+- `dataset`, `scanner`, `lookup`, `polars_scan`: reads of one dataset; `filter_pushdown` splits their filters,
+  and `ordering` has the columns to sort by
 - `blobs`: large values of single rows as files
 - `upload`, `staged_writes`: streams of rows to a server, and commits of several streams
 - `connection`, `endpoints`: calls, retries, and streams that resume where they broke
@@ -41,8 +42,9 @@ from flight_client.errors import (
 )
 from flight_client.listing import DatasetSummary, Listing
 from flight_client.lookup import Lookup
+from flight_client.ordering import ColumnOrdering, parse_orderings
 from flight_client.received_memory import share_received_memory
-from flight_client.scanner import ColumnOrdering, RemoteScanner, Selection, Snapshot
+from flight_client.scanner import RemoteScanner, Selection, Snapshot
 from flight_client.staged_writes import MergeResult, WriteResult
 from flight_client.upload import UploadMode
 
@@ -81,6 +83,7 @@ __all__ = [
     "VersionNotFoundError",
     "WriteResult",
     "connect",
+    "parse_orderings",
     "share_received_memory",
 ]
 

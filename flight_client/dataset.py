@@ -17,7 +17,8 @@ from flight_client.blob_reads import BlobReads
 from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
-from flight_client.scanner import ColumnOrdering, RemoteScanner, Selection, Snapshot
+from flight_client.ordering import ColumnOrdering
+from flight_client.scanner import RemoteScanner, Selection, Snapshot
 from flight_client.search import DEFAULT_NEAREST, text_fields
 from flight_client.versions import Versions
 

@@ -19,6 +19,7 @@ from flight_client.connections import Connections
 from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter
+from flight_client.ordering import ColumnOrdering
 from flight_client.progress import Progress
 from flight_client.search import DEFAULT_NEAREST, DISTANCE, ROW_ID, SCORE, best_rows, nearest_fields
 
@@ -34,17 +35,6 @@ class ReadOptions:
     """Number of parallel streams. More streams than cores fill memory with batches that wait."""
     max_bytes: int = 64 << 20
     """Largest size of received batches that the caller has not requested yet."""
-
-
-@dataclass(frozen=True)
-class ColumnOrdering:
-    """Column to sort rows by, with the fields of `lance_core.ColumnOrdering`."""
-
-    column_name: str
-    """Name, nested ones with dots."""
-    ascending: bool = True
-    nulls_first: bool = False
-    """Whether nulls come first, in either direction."""
 
 
 @dataclass(frozen=True)
@@ -428,11 +418,7 @@ class RemoteScanner:
             "verify_checksums": selection.verify_checksums or None,
             "blob_handling": selection.blob_handling,
             "compression": selection.compression,
-            "order_by": [
-                {"column": each.column_name, "ascending": each.ascending, "nulls_first": each.nulls_first}
-                for each in selection.order_by
-            ]
-            or None,
+            "order_by": [each.as_field() for each in selection.order_by] or None,
             "nearest": self._nearest,
             "full_text_query": selection.full_text_query,
             "prefilter": selection.prefilter or None,

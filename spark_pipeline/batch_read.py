@@ -27,6 +27,8 @@ def selection_of(options: Options) -> Selection:
         verify_checksums=options.verify_checksums,
         blob_handling=options.blob_handling,
         compression=options.compression,
+        order_by=options.order_by,
+        limit=options.limit,
         nearest=options.nearest,
         full_text_query=options.full_text_query,
         prefilter=options.prefilter,
@@ -112,8 +114,8 @@ class PushingReader(BatchReader):
         return [each for each in filters if conditions[id(each)] is None]
 
     def _sql(self, condition: Filter) -> str | None:
-        if _is_search(self._asked):
-            return None  # a condition of the query is for the rows that the search finds
+        if _is_search(self._asked) or self._asked.limit is not None:
+            return None  # a condition of the query is for the rows that the search or the limit leaves
         if isinstance(self._asked.columns, Mapping):
             return None  # a name in the query may be the name of a computed column
         return to_sql(condition, self._snapshot.schema, self._schema)

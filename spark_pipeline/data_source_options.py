@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, Self
 
 import flight_client
-from flight_client import InvalidInputError, Snapshot
+from flight_client import ColumnOrdering, InvalidInputError, Snapshot, parse_orderings
 
 OF_SPARK = frozenset(
     {"checkpointlocation", "queryname", "outputmode", "header", "inferschema"}
@@ -160,6 +160,16 @@ class Options:
     `flight_client.RemoteDataset.scanner(full_text_query=...)` as JSON."""
     prefilter: bool = option("prefilter", _boolean, "true or false", False, uses=_READS)
     """Whether a search finds only rows that meet `filter`."""
+    order_by: tuple[ColumnOrdering, ...] = option(
+        "orderBy",
+        parse_orderings,
+        "names with commas, each perhaps with DESC or NULLS FIRST",
+        (),
+        uses=_READS,
+    )
+    """Columns that the server sorts by. The result is one partition."""
+    limit: int | None = option("limit", _integer, "a number of rows", uses=_READS)
+    """Most rows, which the server leaves before Spark evaluates conditions of a query."""
     compression: str | None = option(
         "compression",
         _one_of("none", "lz4", "zstd", "auto"),

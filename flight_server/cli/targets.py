@@ -234,9 +234,7 @@ def parse_order(text: str) -> tuple[ColumnOrdering, ...]:
     for part in text.split(","):
         match = _ORDER.fullmatch(part.strip())
         if match is None:
-            raise typer.BadParameter(
-                f"expected the name of a column, found {part!r}", param_hint="--order-by"
-            )
+            raise typer.BadParameter(f"expected names of columns, found {text!r}", param_hint="--order-by")
         name, way, nulls = match.groups()
         descends, nulls_first = (way or "").upper() == "DESC", (nulls or "").upper() == "FIRST"
         found.append(ColumnOrdering(name, not descends, nulls_first))

@@ -75,6 +75,18 @@ def test_without_the_option_nothing_is_pushed(uri: str) -> None:
     assert type(reader).pushFilters is spark.DataSourceReader.pushFilters
 
 
+def test_the_server_sorts_and_limits(uri: str, served: Root) -> None:
+    """Conditions of a query are for the rows that the limit leaves, so none is pushed."""
+    reader = reader_of(uri=uri, columns="id", orderBy="id desc", limit="3", pushDownFilters="true")
+    assert isinstance(reader, PushingReader)
+    condition = spark.LessThan(("id",), 5)
+    assert list(reader.pushFilters([condition])) == [condition]
+    assert len(reader.partitions()) == 1
+    assert rows_of(reader)["id"].to_pylist() == sorted(served.trips["id"].to_pylist())[:-4:-1]
+    with pytest.raises(flight_client.InvalidInputError, match="option orderBy: expected names"):
+        reader_of(uri=uri, orderBy="id,,x")
+
+
 def test_computed_columns_keep_their_conditions(uri: str) -> None:
     reader = reader_of(uri=uri, columns='{"id": "id + 1"}', pushDownFilters="true")
     assert isinstance(reader, PushingReader)
