@@ -181,7 +181,7 @@ def explain_text(explanation: Explanation, *, verbose: bool, order_by: Sequence[
         )
     for use in explanation.indices:
         lines.append(
-            f"  Index {use.index}: kind={use.kind}, column={use.column}, rows={use.rows}, "
+            f"  ScalarIndexQuery: query=[{use.query}]@{use.index}, kind={use.kind}, rows={use.rows}, "
             f"exact={'yes' if use.is_exact else 'no'}, fragments={use.fragments}"
         )
     if order_by:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.expressions import tree
+from lance_core.expressions.builders import shown
 from lance_core.expressions.patterns import literal_texts
 from lance_core.index.scalar.questions import (
     Between,
@@ -22,6 +23,8 @@ from lance_core.index.scalar.questions import (
 _HAS_ONE = frozenset({"array_has", "array_contains", "list_has", "list_contains"})
 _HAS_ANY = frozenset({"array_has_any", "list_has_any"})
 _HAS_ALL = frozenset({"array_has_all", "list_has_all"})
+_MOST_SHOWN = 10
+"""Most values of a list in the text of a question."""
 _OPPOSITES = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
@@ -41,6 +44,36 @@ class Asked:
     question: Question
     negated: bool
     is_whole: bool = True
+
+
+def question_text(question: Asked) -> str:
+    """Return a question as the plans of the reference write it, such as `n >= 3 && n < 7`."""
+    text = _text(".".join(question.path), question.question)
+    return f"NOT({text})" if question.negated else text
+
+
+def _text(column: str, question: Question) -> str:
+    match question:
+        case OneOf(values=values):
+            some = ",".join(shown(value) for value in values[:_MOST_SHOWN])
+            rest = f",... {len(values)} values" if len(values) > _MOST_SHOWN else ""
+            return f"{column} = {some}" if len(values) == 1 else f"{column} IN [{some}{rest}]"
+        case Between():
+            sides = []
+            if question.low is not None:
+                sides.append(f"{column} {'>=' if question.with_low else '>'} {shown(question.low)}")
+            if question.high is not None:
+                sides.append(f"{column} {'<=' if question.with_high else '<'} {shown(question.high)}")
+            return " && ".join(sides)
+        case IsNull():
+            return f"{column} IS NULL"
+        case StartsWith():
+            return f"starts_with({column}, {question.prefix!r})"
+        case HasTexts():
+            return " && ".join(f'contains({column}, Utf8("{text}"))' for text in question.texts)
+        case HasLabels():
+            labels = ",".join(shown(label) for label in question.labels[:_MOST_SHOWN])
+            return f"array_has_{'all' if question.every else 'any'}({column}, [{labels}])"
 
 
 def asked(node: tree.Expression, *, negated: bool) -> Asked | None:

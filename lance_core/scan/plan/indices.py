@@ -27,7 +27,7 @@ from lance_core.index.scalar.answers import TooManyRows
 from lance_core.index.scalar.kinds import SEARCHABLE, SearchableKind
 from lance_core.index.scalar.questions import Between
 from lance_core.index.segments import OpenSegment, open_segment
-from lance_core.scan.plan.index_questions import Asked, asked
+from lance_core.scan.plan.index_questions import Asked, asked, question_text
 from lance_core.schema import Field, Schema
 from lance_core.table.indices import IndexSegment
 from lance_core.table.snapshot import Snapshot
@@ -48,6 +48,7 @@ class IndexUse:
     Attributes:
         index: Name of the index.
         kind: Kind of the index, such as "BTree".
+        query: What the index was asked, as the plans of the reference write it.
         column: Column of the index.
         rows: Number of rows that the index found.
         is_exact: Whether the condition is true for all of them.
@@ -57,6 +58,7 @@ class IndexUse:
     index: str
     kind: str
     column: str
+    query: str
     rows: int
     is_exact: bool
     fragments: int
@@ -216,6 +218,7 @@ class _Asking:
                 index.name,
                 index.type_name,
                 ".".join(question.path),
+                question_text(question),
                 mask.num_rows,
                 mask.exact == mask.covered,
                 len(mask.covered),
