@@ -105,9 +105,8 @@ class IndexFile:
             StorageError: The storage failed.
         """
         names = self.arrow_schema.names if names is None else names
-        return self._batch(
-            names, [self._column(name).read(start, end) if start < end else [] for name in names]
-        )
+        columns = [self._column(name) for name in names]  # also of a file without rows
+        return self._batch(names, [column.read(start, end) if start < end else [] for column in columns])
 
     def take(self, rows: Rows, names: Sequence[str]) -> pa.RecordBatch:
         """Return some columns at `rows`, which are strictly ascending; errors are those of `read`.
