@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
-from lance_core.commit.index_section import FRAGMENT_REUSE, MEM_WAL, IndexSectionEditor
+from lance_core.commit.index_section import IndexSectionEditor
 from lance_core.errors import IndexNotFoundError, UnsupportedFeatureError
+from lance_core.table.indices import FRAGMENT_REUSE, MEM_WAL
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import create_index, new_transaction

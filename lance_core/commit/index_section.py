@@ -16,11 +16,7 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import index_pb2, table_pb2
-
-FRAGMENT_REUSE = "__lance_frag_reuse"
-"""Name of the index that says which fragments replaced which, while other indices name the old fragments."""
-MEM_WAL = "__lance_mem_wal"
-"""Name of the index that stands for a write-ahead log."""
+from lance_core.table.indices import FRAGMENT_REUSE, MEM_WAL
 
 _BTREE_OF_ADDRESSES = 1
 """Index version from which a B-tree names rows by address, even if the table has stable row ids."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.commit.index_section import MEM_WAL, IndexSectionEditor
+from lance_core.commit.index_section import IndexSectionEditor
 from lance_core.commit.operations import (
     append,
     create_index,
@@ -38,6 +38,7 @@ from lance_core.storage import Storage
 from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import TOMBSTONE, Fragment
+from lance_core.table.indices import MEM_WAL
 from lance_core.table.manifest import Manifest
 from lance_core.table.manifest_dictionaries import dictionaries_of
 from lance_core.table.manifest_repairs import has_several_file_versions

@@ -74,7 +74,7 @@ def plan_table(
 ) -> pa.Table:
     """Return the rows of a plan as one table; see `scan_table`, whose errors these are."""
     if not plan.options.order_by and plan.options.search is None:
-        if plan.options.filter is not None and snapshot.manifest.index_segments:
+        if plan.options.filter is not None and snapshot.manifest.searchable_segments:
             taken = _found_table(snapshot, plan, files, strategy)
             if taken is not None:
                 return taken

@@ -25,7 +25,11 @@ DIRECTORY = "_indices"
 """Directory of all index files. Each segment has a subdirectory that is named by its uuid."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SYSTEM_INDICES = {"__lance_frag_reuse": "FragmentReuse", "__lance_mem_wal": "MemWal"}
+FRAGMENT_REUSE = "__lance_frag_reuse"
+"""Name of the index that says which fragments replaced which, while other indices name the old fragments."""
+MEM_WAL = "__lance_mem_wal"
+"""Name of the index that stands for a write-ahead log."""
+_SYSTEM_INDICES = {FRAGMENT_REUSE: "FragmentReuse", MEM_WAL: "MemWal"}
 _DETAILS = "IndexDetails"
 _MAX_FRAGMENT_ID = (1 << 32) - 1
 
@@ -115,7 +119,7 @@ def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSeg
     """
     segments = [_parse_segment(message, file) for message in section.indices]
     for segment in segments:
-        if segment.index_type == _SYSTEM_INDICES["__lance_frag_reuse"]:
+        if segment.index_type == _SYSTEM_INDICES[FRAGMENT_REUSE]:
             rewritten = list(_rewritten_fragments(segment.details))
             return tuple(_follow(other, rewritten) for other in segments)
     return tuple(segments)

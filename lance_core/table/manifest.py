@@ -27,7 +27,13 @@ from lance_core.schema import Schema
 from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import MAX_ROWS, Fragment, Lineage, refuse_external
-from lance_core.table.indices import IndexDescription, IndexSegment, describe_indices, parse_segments
+from lance_core.table.indices import (
+    FRAGMENT_REUSE,
+    IndexDescription,
+    IndexSegment,
+    describe_indices,
+    parse_segments,
+)
 from lance_core.table.manifest_repairs import repair_manifest
 
 _FOOTER = struct.Struct("<QHH4s")
@@ -230,6 +236,17 @@ class Manifest:
             return ()
         section = _decode(table_pb2.IndexSection, self._index_section, "index section", self.name)
         return parse_segments(section, self.name)
+
+    @cached_property
+    def searchable_segments(self) -> tuple[IndexSegment, ...]:
+        """Index segments that contain the addresses of this version's rows; errors are those of
+        `index_segments`.
+
+        There are none if a compaction left the addresses in index files as they were (a fragment reuse
+        index): searches then read the rows themselves.
+        """
+        segments = self.index_segments
+        return () if any(segment.name == FRAGMENT_REUSE for segment in segments) else segments
 
     def describe_indices(self) -> list[IndexDescription]:
         """Return the indices of the table by name; errors are those of `index_segments`, `schema` and

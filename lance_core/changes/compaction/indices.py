@@ -12,8 +12,6 @@ import pyroaring
 from lance_core.changes.compaction.results import RewriteResult
 from lance_core.changes.index_files import segment_files
 from lance_core.commit.index_section import (
-    FRAGMENT_REUSE,
-    MEM_WAL,
     IndexSectionEditor,
     coverage,
     kind_of,
@@ -33,7 +31,7 @@ from lance_core.index.segment_writer import SegmentWriter
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
-from lance_core.table.indices import DIRECTORY
+from lance_core.table.indices import DIRECTORY, FRAGMENT_REUSE, MEM_WAL
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 

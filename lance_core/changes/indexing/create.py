@@ -14,8 +14,6 @@ from lance_core.changes.indexing.segment import IndexRequest, build_segment
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.commit.index_section import (
-    FRAGMENT_REUSE,
-    MEM_WAL,
     IndexSectionEditor,
     coverage,
     kind_of,
@@ -24,7 +22,7 @@ from lance_core.errors import CommitUnknownError, InvalidInputError, LanceError,
 from lance_core.index.progress import Observer, unobserved
 from lance_core.proto import table_pb2
 from lance_core.storage import Storage
-from lance_core.table.indices import DIRECTORY
+from lance_core.table.indices import DIRECTORY, FRAGMENT_REUSE, MEM_WAL
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import create_index as create_index_transaction

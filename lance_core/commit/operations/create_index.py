@@ -1,11 +1,11 @@
 """CreateIndex: index segments that other writers built are added or dropped."""
 
-from lance_core.commit.index_section import FRAGMENT_REUSE, MEM_WAL
 from lance_core.commit.operations.context import Context
 from lance_core.commit.operations.fragments import field_ids
 from lance_core.errors import CommitConflictError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
+from lance_core.table.indices import FRAGMENT_REUSE, MEM_WAL
 
 
 def apply(message: table_pb2.Manifest, operation: Transaction.CreateIndex, context: Context) -> None:

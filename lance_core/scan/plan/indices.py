@@ -119,7 +119,7 @@ def ask_indices(
         FileMissingError: The file of an index is missing.
         StorageError: The storage failed.
     """
-    if not snapshot.manifest.index_segments:
+    if not snapshot.manifest.searchable_segments:
         return None
     key = ("masks", snapshot.storage.uri, snapshot.manifest.identity, counts, condition)
     known = cache.find(key)
@@ -137,7 +137,7 @@ def finds_values(snapshot: Snapshot, field_id: int) -> bool:
     """Return whether an index finds the rows with some values of a column, and no other rows."""
     return any(
         segment.field_ids == (field_id,) and _is_searchable(segment, kind)
-        for segment in snapshot.manifest.index_segments
+        for segment in snapshot.manifest.searchable_segments
         for kind in ("btree", "bitmap")
     )
 
@@ -339,7 +339,7 @@ class _TableIndices:
         manifest = snapshot.manifest
         paths = _paths(manifest.schema)
         groups: dict[tuple[str, tuple[int, ...]], list[IndexSegment]] = {}
-        for segment in manifest.index_segments:
+        for segment in manifest.searchable_segments:
             groups.setdefault((segment.name, segment.field_ids), []).append(segment)
         by_path: dict[tree.Path, list[_Index]] = {}
         for kind in SEARCHABLE:

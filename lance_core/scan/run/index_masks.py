@@ -30,7 +30,7 @@ def index_masks(
     # Indices do not have rows that were deleted before they were built.
     if condition is None or not options.use_scalar_index or options.include_deleted_rows:
         return None
-    if not snapshot.manifest.index_segments:
+    if not snapshot.manifest.searchable_segments:
         return None
 
     def live(fragment: Fragment) -> LiveRows:

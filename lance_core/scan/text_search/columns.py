@@ -11,7 +11,6 @@ from lance_core.table.indices import IndexSegment
 from lance_core.table.manifest import Manifest
 
 _KIND = "Inverted"
-_DEFERRED = "FragmentReuse"
 _NEWEST_VERSION = 3
 """Version of the newest index files that can be searched. A segment with newer files is ignored."""
 
@@ -53,16 +52,10 @@ def indexed_columns(manifest: Manifest) -> list[str]:
 
 
 def _segments_on(manifest: Manifest, field_id: int) -> tuple[IndexSegment, ...]:
-    """Return the segments of the first index on a field.
-
-    None are returned if a compaction left the addresses in indices as they were (a fragment reuse index):
-    then all texts are read.
-    """
-    if any(segment.index_type == _DEFERRED for segment in manifest.index_segments):
-        return ()
+    """Return the segments of the first index on a field."""
     found = [
         segment
-        for segment in manifest.index_segments
+        for segment in manifest.searchable_segments
         if segment.field_ids == (field_id,) and _is_usable(segment)
     ]
     return tuple(segment for segment in found if segment.name == found[0].name)
