@@ -210,14 +210,14 @@ def _common_multiples(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return found
 
 
-_FACTORIALS = pa.array([math.factorial(number) for number in range(21)], pa.int64())
+_FACTORIALS = [math.factorial(number) for number in range(21)]
 
 
 def _factorial(operand: Datum) -> pa.Array:
     wrong = pc.or_(pc.less(operand, 0), pc.greater_equal(operand, len(_FACTORIALS)))
     if pc.any(wrong).as_py():
         raise pa.ArrowInvalid("only 0 to 20 have a factorial of 64 bits")
-    return _FACTORIALS.take(operand)
+    return pa.array(_FACTORIALS, pa.int64()).take(operand)
 
 
 _SIGN = _of_floats(_sign)

@@ -524,7 +524,10 @@ def test_every_kernel_is_here() -> None:
     of_arrow_data = {
         "ArrayBuilder",
         "LevelBuilder",
+        "TermCollector",
         "assemble_chunks",
+        "bloom_filter",
+        "build_map",
         "chunk_variable",
         "compress_lz4",
         "compress_symbols",
@@ -537,7 +540,9 @@ def test_every_kernel_is_here() -> None:
         "encode_levels",
         "encode_runs",
         "find_distinct",
+        "find_trigrams",
         "fixed_zones",
+        "hash_strings",
         "interleave_rows",
         "join_variable_rows",
         "longest_value",
@@ -545,14 +550,31 @@ def test_every_kernel_is_here() -> None:
         "rebase_offsets",
         "repeat_levels",
         "sample_distinct",
+        "search_strings",
+        "set_positions",
         "shred_items",
         "shred_lists",
+        "sort_rows",
+        "sort_variable",
         "split_byte_streams",
         "survey_words",
         "train_symbols",
         "try_symbols",
         "variable_zones",
         "write_checked",
+        "write_row_sets",
+        "xxhash64",
+    }
+    in_test_text = {
+        "Postings",
+        "WordReader",
+        "best_documents",
+        "decode_position_lists",
+        "decode_positions",
+        "expand_map",
+        "find_key",
+        "match_phrase",
+        "similar_terms",
     }
     in_test_takes = {"ColumnPages", "ArrowRows", "take_rows"}
     in_test_vector_index = {
@@ -567,6 +589,6 @@ def test_every_kernel_is_here() -> None:
     in_test_vectors = {"Comparison", "nearest_in_file", "nearest_vectors", "vector_distances"}
     errors = {"ChunkOverflow", "CorruptData", "InvalidPath", "NoResult", "OffsetOverflow"}
     no_kernels = {"Block", "LONGEST_RUN"} | errors
-    tried_elsewhere = in_test_takes | in_test_vector_index | in_test_vectors
+    tried_elsewhere = in_test_takes | in_test_text | in_test_vector_index | in_test_vectors
     names = set(kernels.__all__) - no_kernels - made_of_values - of_arrow_data - tried_elsewhere
     assert [name for name in sorted(names) if f"kernels.{name}(" not in source and name not in source] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import random
+import struct
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from lance_core.kernels import (
     WordReader,
     best_documents,
     build_map,
+    decode_position_lists,
     decode_positions,
     expand_map,
     find_key,
@@ -330,3 +332,32 @@ def test_damaged_posting_lists_are_refused_or_read(lists: Lists) -> None:
             decode_positions(lists.streams[term], lists.starts[term], frequencies, 128, True)
         except CorruptData:
             pass
+
+
+def test_position_lists_of_format_1() -> None:
+    """T22: positions are read from byte strings, and wrong bytes are refused or give other positions."""
+    chance = random.Random(9)
+    documents = [[chance.randrange(1 << 20) for _ in range(chance.choice([1, 3, 127]))] for _ in range(20)]
+    strings: list[bytes] = []
+    document_ends = []
+    for positions in documents:
+        strings += [struct.pack("<I", len(positions)), struct.pack(f"<{len(positions)}I", *positions)]
+        document_ends.append(len(strings))
+    given = [
+        b"".join(strings),
+        np.cumsum([len(each) for each in strings]).astype(np.int64).tobytes(),
+        np.array(document_ends, np.int64).tobytes(),
+        np.array([len(each) for each in documents], np.uint32).tobytes(),
+    ]
+    found = np.frombuffer(decode_position_lists(*given), np.uint32)
+    assert found.tolist() == [position for positions in documents for position in positions]
+    for _ in range(3000):
+        changed = [bytearray(each) for each in given]
+        for _ in range(chance.randint(1, 3)):
+            part = chance.choice(changed)
+            part[chance.randrange(len(part))] = chance.choice((0, 1, 127, 128, chance.randrange(256)))
+        with contextlib.suppress(CorruptData):
+            decode_position_lists(*(bytes(each) for each in changed))
+    for size in range(len(given[0])):
+        with pytest.raises(CorruptData):
+            decode_position_lists(given[0][:size], *given[1:])
