@@ -1,6 +1,7 @@
 """Reads of the endpoints of a plan: resumed after an error, in parallel, in bounded memory."""
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextvars import copy_context
@@ -12,6 +13,11 @@ from pyarrow import flight
 from flight_client.connection import Connection, Stream, check_process, is_forked
 from flight_client.connections import Connections
 from flight_client.errors import LanceError
+
+_CLOSING_SECONDS = 1.0
+"""Longest time to wait for threads when their streams are closed. A stream that a server has not opened yet
+cannot be cancelled; its thread ends it when it is open.
+"""
 
 
 class EndpointReader:
@@ -151,8 +157,9 @@ class ParallelReader:
         finally:
             if not is_forked():  # a thread of the other process may hold the lock
                 self._close()
+                deadline = time.monotonic() + _CLOSING_SECONDS
                 for thread in threads:
-                    thread.join()
+                    thread.join(max(0.0, deadline - time.monotonic()))
 
     def _pop(self, waiting: _Waiting) -> pa.RecordBatch | None:
         """Return the next batch of an endpoint, None at its end. Errors include those of `check_process`."""

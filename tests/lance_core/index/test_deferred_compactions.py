@@ -50,7 +50,7 @@ def test_filters_find_all_rows(path: str, condition: str) -> None:
 
 
 def test_searches_find_all_rows(path: str) -> None:
-    """T24: the same for the nearest vectors, and for texts."""
+    """T24: searches of vectors and of texts use no old addresses either."""
     dataset = lance_core.dataset(path)
     query = np.full(DIMENSION, 0.5, np.float32)
     nearest = {"column": "vector", "q": query, "k": 20}
