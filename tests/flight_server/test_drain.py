@@ -88,8 +88,8 @@ from flight_server import process
 from flight_server.settings import Settings
 
 class Slow(process.Service):
-    def __init__(self, settings):
-        super().__init__(settings)
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
         print("starting", flush=True)
         time.sleep(1)
 

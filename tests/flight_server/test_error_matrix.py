@@ -105,7 +105,7 @@ class FailingReads(Reads):
         self._fail = fail
         self.plan = self.schema = self.lookup = fail  # type: ignore[method-assign]
 
-    def stream(self, asked: Asked) -> ScanStream:
+    def stream(self, asked: Asked, check: Callable[[], None] = lambda: None) -> ScanStream:
         assert isinstance(asked, ScanCommand)
         column = pa.array([1, 2])
         if asked.dataset.name == "dictionary":
