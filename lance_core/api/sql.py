@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import pyarrow as pa
 
 from lance_core.api.arrow_dataset import ArrowDataset
-from lance_core.api.sql_functions import register_functions
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
 from lance_core.scan.arguments import scan_options
 from lance_core.scan.plan.projection import expression_schema
@@ -230,7 +229,6 @@ def _reader(query: TableQuery, table: _Table) -> pa.RecordBatchReader:
     context = _context(query)
     if not table.pushes:
         context.remove_optimizer_rule("push_down_filter")
-    register_functions(context)
     context.register_dataset(query.table_name, table)
     frame = _selected(context, query.text)
     frame.execution_plan()  # plans now, so that an error of the plan comes before the first batch

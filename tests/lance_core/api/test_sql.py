@@ -268,26 +268,3 @@ else:
     raise AssertionError
 """
     subprocess.run([sys.executable, "-c", code, dataset.uri], check=True, timeout=60)
-
-
-def test_functions_of_json_are_those_of_filters(tmp_path: Path) -> None:
-    """The engine calls our kernels; the reference answers the same queries from binary JSON."""
-    documents = ['{"a":{"b":7},"t":["x","y"],"f":"1.5"}', None, '{"a":{"b":"8"},"t":[]}', '{"c":true}']
-    table = pa.table({"id": range(4), "data": pa.array(documents, pa.json_())})
-    theirs = lance.write_dataset(table, str(tmp_path / "d"))
-    ours = lance_core.dataset(tmp_path / "d")
-    for query in (
-        "SELECT * FROM dataset WHERE json_get_int(json_get(data, 'a'), 'b') > 6",
-        "SELECT id, json_extract(data, '$.a.b') AS x, json_exists(data, '$.t[*]') AS y FROM dataset",
-        "SELECT json_array_length(data, '$.t') AS n, count(*) AS m FROM dataset GROUP BY 1 ORDER BY 1",
-        "SELECT id FROM dataset WHERE json_array_contains(data, '$.t', 'x') OR json_get_bool(data, 'c')",
-        "SELECT json_get_float(data, 'f') AS f, json_get_string(data, 'f') AS s FROM dataset",
-        "SELECT id FROM dataset WHERE json_get(data, 'a') IS NOT NULL AND id > 0",
-        "SELECT id FROM dataset WHERE json_exists(data, '$.none')",
-    ):
-        expected, found = (one.sql(query).build().to_batch_records() for one in (theirs, ours))
-        assert [batch.to_pylist() for batch in found] == [batch.to_pylist() for batch in expected], query
-    with pytest.raises(InvalidInputError, match="is no path of JSON"):
-        ours.sql("SELECT json_extract(data, '$[') FROM dataset").build().to_batch_records()
-    with pytest.raises(InvalidInputError, match="json_get takes a constant text"):
-        ours.sql("SELECT json_get(data, id::text) FROM dataset").build().to_batch_records()
