@@ -52,5 +52,5 @@ SEARCHABLE = {
 }
 """Kinds by name, see `lance_core.table.indices.IndexSegment.kind`.
 
-Those that give exact answers come first.
+Kinds that give exact answers come first.
 """

@@ -98,7 +98,7 @@ LANCE_INLINE void sum_tile(const uint8_t* const* rows, const T* query, size_t di
   }
 }
 
-// The same sums, of each row and a group of queries that are stored dimension by dimension.
+// Sums of each row and a group of queries that are stored dimension by dimension.
 template <bool kSquares, class T>
 LANCE_INLINE void sum_group(const uint8_t* const* rows, const T* group, size_t dimension, T* sums, size_t row_length) {
   using Full = typename Lanes<T>::Full;

@@ -21,7 +21,7 @@ struct PostingBlock {
   std::array<uint32_t, kMostInBlock> frequencies;
 };
 
-// What a search knows about the blocks of a posting list before it decodes them.
+// Facts about the blocks of a posting list that a search has before it decodes them.
 struct BlockBounds {
   float key = 0;                 // names the norms that the bounds are for
   std::vector<uint32_t> firsts;  // first document of each block
@@ -59,7 +59,7 @@ class PostingList {
   std::unique_ptr<Known> known_ = std::make_unique<Known>();
 };
 
-// What a term adds to the score of a document, divided by the weight of the term.
+// Share of a term in the score of a document, divided by the weight of the term.
 inline float term_share(uint32_t frequency, float norm) {
   auto f = static_cast<float>(frequency);
   return 2.2f * f / (f + norm);
@@ -74,7 +74,7 @@ Postings decode_postings(const PostingList& list);
 // Returns the positions of all documents of a list, one after the other: as many as their frequencies say.
 // `block_starts` are u32 numbers, the start of each posting block's positions in `data`.
 Block decode_positions(Bytes data, Bytes block_starts, Bytes frequencies, size_t block_size, bool packed);
-// The same for positions in an array of byte strings per document: a count, then blocks. `ends` are the ends of the
+// Decodes positions in an array of byte strings per document: a count, then blocks. `ends` are the ends of the
 // strings in `data`, `document_ends` the ends of the documents in `ends`; both are 64-bit numbers.
 Block decode_position_lists(Bytes data, Bytes ends, Bytes document_ends, Bytes frequencies);
 

@@ -153,7 +153,7 @@ class Groups:
         made = [_measure(source, part, self._types) for source, part in measures]
         self._partials = _Partials(keys, made)
         self._num_rows = 0
-        # Of no rows, the result has the right types, and without keys a row.
+        # The result of no rows has the right types, and one row if there are no keys.
         self.add([pa.nulls(0, data_type) for data_type in self._types], 0)
 
     @property
