@@ -10,6 +10,8 @@ from lance_core import errors
 BUILT_IN: dict[type[errors.LanceError], tuple[type[Exception], ...]] = {
     errors.InvalidInputError: (ValueError, OSError),
     errors.NegativeRowError: (ValueError, OSError, OverflowError),
+    errors.UnknownColumnError: (ValueError, OSError, KeyError),
+    errors.ColumnTypeError: (ValueError, OSError, TypeError),
     errors.DatasetNotFoundError: (ValueError, OSError),
     errors.VersionNotFoundError: (ValueError, OSError),
     errors.RefNotFoundError: (ValueError, OSError),

@@ -81,7 +81,14 @@ class OpenVectorSegment:
         return self._model.codes.is_exact
 
     def nearest(self, query: SegmentQuery) -> Neighbours:
-        """Return the nearest rows; see `VectorSegment.nearest`."""
+        """Return the nearest rows; see `VectorSegment.nearest`.
+
+        A distance that is beyond a float of 32 bits becomes infinite. A distance that is not a number is left out.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._nearest(query)
+
+    def _nearest(self, query: SegmentQuery) -> Neighbours:
         model = self._model
         vector = _usable(query.vector, self.metric)
         if vector is None or not len(model.partitions):
@@ -144,10 +151,9 @@ class OpenVectorSegment:
         if model.metric == "hamming":
             distances = np.bitwise_count(model.points ^ vector).sum(axis=1, dtype=np.int64)
         else:
-            with np.errstate(over="ignore", invalid="ignore"):
-                distances = model.points @ vector.astype(np.float32) * np.float32(-1)
-                if model.norms is not None:
-                    distances = model.norms + 2 * distances
+            distances = model.points @ vector.astype(np.float32) * np.float32(-1)
+            if model.norms is not None:
+                distances = model.norms + 2 * distances
         return np.argsort(distances, kind="stable")
 
     def _prefetch(self, numbers: npt.NDArray[np.int64]) -> None:
