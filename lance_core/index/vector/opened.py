@@ -83,7 +83,7 @@ class OpenVectorSegment:
     def nearest(self, query: SegmentQuery) -> Neighbours:
         """Return the nearest rows; see `VectorSegment.nearest`.
 
-        A distance that is beyond a float of 32 bits becomes infinite. A distance that is not a number is left out.
+        A distance that is beyond a float of 32 bits becomes infinite. One that is not a number is left out.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             return self._nearest(query)
