@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -123,6 +124,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         compression: str | None = None,
         nearest: Mapping[str, Any] | None = None,
         full_text_query: Any = None,
+        hybrid: Mapping[str, Any] | None = None,
         prefilter: bool = False,
         fast_search: bool = False,
         use_scalar_index: bool = True,
@@ -150,6 +152,9 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             full_text_query: return the rows that contain words instead, the rows with the best scores first,
                 with the column `_score`: a text, the JSON object of a query or an object that writes it
                 (`to_json`), or a mapping with `query` and `columns`; see docs/text-search.md.
+            hybrid: join the rows of both searches to one ranking, with the column `_relevance_score`: a
+                mapping with `method`, `depth`, `weights` and `rank_constant`, all of which may be left out.
+                Needed if both are given.
             prefilter: whether a search finds only rows that meet the filter. Otherwise the filter applies to
                 the rows that the search finds.
             compression: of batches on the wire: "none" (the default), "lz4", "zstd", or "auto": the server
@@ -185,6 +190,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             compression=compression,
             nearest=nearest,
             full_text_query=None if full_text_query is None else text_fields(full_text_query),
+            hybrid=None if hybrid is None else dict(hybrid),
             prefilter=prefilter,
             fast_search=fast_search,
             use_scalar_index=use_scalar_index,
@@ -193,10 +199,12 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
 
     def search(
         self,
-        q: Any,
+        q: Any = None,
         column: str | None = None,
         k: int = DEFAULT_NEAREST,
         *,
+        full_text_query: Any = None,
+        hybrid: Mapping[str, Any] | None = None,
         columns: Columns = None,
         filter: Condition = None,
         prefilter: bool = True,
@@ -208,13 +216,18 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
     ) -> pa.Table:
         """Return the rows whose vectors are nearest to a query, nearest first, with the column `_distance`.
 
-        Several servers search a part of the dataset each.
+        With a query of texts beside it, return the rows that are best by both, the most relevant first, with
+        the column `_relevance_score`. With a query of texts alone, return the rows with the best scores.
+
+        Several servers search a part of the dataset each for vectors; one of them searches the texts.
 
         Args:
             q: a vector, or a list of vectors. Of several queries the rows are returned one query after the
                 other; the column `query_index` has the number of the query.
             column: column of vectors. None if the dataset has only one.
             k: most rows for each query.
+            full_text_query: words, or another query that `scanner` takes.
+            hybrid: how both rankings are joined; see `scanner`. None has the defaults.
             columns, with_row_id, with_row_address, blob_handling: see `scanner`.
             filter: SQL or a `pyarrow.compute` expression.
             prefilter: whether only rows that meet the filter are searched. If False, the filter applies to
@@ -226,18 +239,30 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         Raises:
             InvalidInputError: an argument is invalid.
         """
+        if q is None and full_text_query is None:
+            raise InvalidInputError("search: expected a vector q, a full_text_query, or both")
+        if hybrid is not None and (q is None or full_text_query is None):
+            raise InvalidInputError("hybrid: expected both a vector q and a full_text_query")
+        if q is not None and full_text_query is not None:
+            hybrid = dict(hybrid or {})
         sql, condition = self._and(filter)
         selection = Selection(
             columns=_sql_columns(columns),
             filter=sql,
             condition=condition,
+            full_text_query=None if full_text_query is None else text_fields(full_text_query),
+            hybrid=hybrid,
             prefilter=prefilter,
             fast_search=fast_search,
             with_row_id=with_row_id,
             with_row_address=with_row_address,
             blob_handling=blob_handling,
         )
-        return self._snapshot.search(selection, {**arguments, "q": q, "column": column, "k": k})
+        if q is not None:
+            return self._snapshot.search(selection, {**arguments, "q": q, "column": column, "k": k})
+        if column is not None or arguments:
+            raise InvalidInputError(f"{min(arguments, default='column')}: expected a vector q beside it")
+        return self._snapshot.scanner(replace(selection, limit=k)).to_table(progress=False)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return all rows as a stream of Arrow, for `pa.table(dataset)`, `pl.DataFrame(dataset)`, ..."""

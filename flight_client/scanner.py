@@ -19,9 +19,19 @@ from flight_client.connections import Connections
 from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter
+from flight_client.hybrid import joined_rows
 from flight_client.ordering import ColumnOrdering
 from flight_client.progress import Progress
-from flight_client.search import DEFAULT_NEAREST, DISTANCE, ROW_ID, SCORE, best_rows, nearest_fields
+from flight_client.search import (
+    DEFAULT_NEAREST,
+    DISTANCE,
+    RELEVANCE,
+    ROW_ADDRESS,
+    ROW_ID,
+    SCORE,
+    best_rows,
+    nearest_fields,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,6 +77,8 @@ class Selection:
     """Search of the nearest rows instead, with the arguments of `RemoteDataset.scanner`."""
     full_text_query: Mapping[str, Any] | None = None
     """Search of rows that contain words instead, in the form of a command."""
+    hybrid: Mapping[str, Any] | None = None
+    """Rule by which the rows of both searches become one ranking."""
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
@@ -120,7 +132,8 @@ class Snapshot:
         """Return the selected rows whose vectors are nearest to a query; see `RemoteDataset.search`.
 
         Args:
-            selection: columns of the result, and the rows that are searched.
+            selection: columns of the result, the rows that are searched, and for a hybrid search the query of
+                texts.
             nearest: arguments of the search; see `RemoteDataset.scanner`.
 
         Raises:
@@ -295,20 +308,25 @@ class RemoteScanner:
             InvalidInputError: see `projected_schema`.
         """
         selection = self._selection
-        nearest = selection.nearest or {}
+        nearest, hybrid = selection.nearest or {}, selection.hybrid
         columns = selection.columns
         is_filtered = selection.filter is not None or selection.condition is not None
         if (
             isinstance(columns, Mapping)
             or selection.order_by
-            or (columns is not None and ROW_ID in columns)
+            or (columns is not None and not {ROW_ID, ROW_ADDRESS}.isdisjoint(columns))
             or (is_filtered and not selection.prefilter)
         ):
             return self.to_table(progress=False)
-        parts = self._with(split_search=True, with_row_id=True)
+        with_address = selection.with_row_address or hybrid is not None
+        parts = self._with(split_search=True, with_row_id=True, with_row_address=with_address)
         rows = parts.to_table(progress=False)
-        if len(parts.plan.endpoints) > 1:
+        if len(parts.plan.endpoints) > 1 and hybrid is not None:
+            rows = joined_rows(rows, nearest, hybrid)
+        elif len(parts.plan.endpoints) > 1:
             rows = best_rows(rows, nearest.get("k") or DEFAULT_NEAREST)
+        if with_address and not selection.with_row_address:
+            rows = rows.drop_columns([ROW_ADDRESS])
         return rows if selection.with_row_id else rows.drop_columns([ROW_ID])
 
     def count_rows(self) -> int:
@@ -338,6 +356,8 @@ class RemoteScanner:
             schema = schema.append(pa.field(DISTANCE, pa.float32()))
         if selection.full_text_query is not None:
             schema = schema.append(pa.field(SCORE, pa.float32()))
+        if selection.hybrid is not None:
+            schema = schema.append(pa.field(RELEVANCE, pa.float32()))
         if selection.filter is not None:  # a command has one filter
             found = filter_here(selection.condition, schema)
         else:
@@ -421,6 +441,7 @@ class RemoteScanner:
             "order_by": [each.as_field() for each in selection.order_by] or None,
             "nearest": self._nearest,
             "full_text_query": selection.full_text_query,
+            "hybrid": selection.hybrid,
             "prefilter": selection.prefilter or None,
             "fast_search": selection.fast_search or None,
             "use_scalar_index": None if selection.use_scalar_index else False,

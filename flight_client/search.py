@@ -15,8 +15,10 @@ from flight_client.errors import InvalidInputError
 
 DISTANCE = "_distance"
 SCORE = "_score"
+RELEVANCE = "_relevance_score"
 QUERY_INDEX = "query_index"
 ROW_ID = "_rowid"
+ROW_ADDRESS = "_rowaddr"
 DEFAULT_NEAREST = 10
 """Rows that a search returns for each query, if the caller gives no number."""
 

@@ -156,7 +156,7 @@ class Service:
         targets = self._targets.of(catalog)
         tickets = self._tickets if subject is None else self._tickets.of(subject)
         self.datasets = Datasets(catalog, settings.root)
-        self.reads = Reads(catalog, tickets, settings.max_batch_bytes)
+        self.reads = Reads(catalog, tickets, settings.max_batch_bytes, settings.max_search_rows)
         self.changes = Changes(catalog, targets)
         self.staged = StagedWrites(catalog, targets, settings.stage_expiry, subject)
         self.refs = References(catalog, targets)

@@ -135,6 +135,10 @@ class Settings:
     """Seconds that one upload may take."""
     max_batch_bytes: int = _setting(256 << 20, parse_bytes)
     """Decoded bytes of one uploaded batch."""
+    max_search_rows: int = _setting(1 << 20, parse_count)
+    """Rows that one search of vectors may gather in memory: `k`, times `refine_factor` if it is given, or
+    `ef` if that is more, for each query.
+    """
     allow_unfinished_append: bool = _setting(False, parse_switch)
     """Commit appends of clients that cannot send the finish message."""
     verify_checksums: bool = _setting(False, parse_switch)

@@ -31,6 +31,7 @@ def selection_of(options: Options) -> Selection:
         limit=options.limit,
         nearest=options.nearest,
         full_text_query=options.full_text_query,
+        hybrid=options.hybrid,
         prefilter=options.prefilter,
     )
 

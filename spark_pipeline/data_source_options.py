@@ -73,17 +73,19 @@ def parse_columns(text: str) -> tuple[str, ...] | dict[str, str]:
 
 
 def _text_query(text: str) -> dict[str, Any]:
-    if not text.lstrip().startswith("{"):
-        return {"query": text}
-    fields = json.loads(text)
-    if not isinstance(fields, dict):
+    return _object(text) if text.lstrip().startswith("{") else {"query": text}
+
+
+def _search(text: str) -> dict[str, Any]:
+    fields = _object(text)
+    if "q" not in fields:
         raise ValueError
     return fields
 
 
-def _search(text: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
     fields = json.loads(text)
-    if not isinstance(fields, dict) or "q" not in fields:
+    if not isinstance(fields, dict):
         raise ValueError
     return fields
 
@@ -158,6 +160,11 @@ class Options:
     )
     """Search of the rows that contain words, the best first: words, or the argument of
     `flight_client.RemoteDataset.scanner(full_text_query=...)` as JSON."""
+    hybrid: Mapping[str, Any] | None = option(
+        "hybrid", _object, 'a JSON object such as {"method": "rrf"}, or {}', uses=_READS
+    )
+    """Ranking of the rows of both searches, the most relevant first: the argument of
+    `flight_client.RemoteDataset.scanner(hybrid=...)` as JSON."""
     prefilter: bool = option("prefilter", _boolean, "true or false", False, uses=_READS)
     """Whether a search finds only rows that meet `filter`."""
     order_by: tuple[ColumnOrdering, ...] = option(

@@ -13,7 +13,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from flight_server.cli.errors import stderr
 from flight_server.cli.files.output_files import Format, Output
 from flight_server.cli.rendering import count, print_table
-from flight_server.cli.targets import Rows, Selection, open_target, parse_columns, parse_order
+from flight_server.cli.targets import (
+    Rows,
+    Selection,
+    open_target,
+    parse_columns,
+    parse_order,
+    parse_text_query,
+)
 
 BlobHandling = Literal["blobs_descriptions", "all_descriptions", "all_binary"]
 Compression = Literal["none", "lz4", "zstd", "auto"]
@@ -76,7 +83,7 @@ def scan(
     """Read a dataset into a file, or to stdout."""
     file = Output.of(output, format_, force=force)
     order = None if order_by is None else parse_order(order_by)
-    text_query = _text_query(full_text_query)
+    text_query = parse_text_query(full_text_query, "--full-text-query")
     selection = Selection(
         parse_columns(columns), filter_, limit, offset, blob_handling, text_query, order, compression
     )
@@ -91,17 +98,6 @@ def scan(
     ):
         for batch in rows.batches if output is None else _with_progress(rows):
             writer.write_batch(batch)
-
-
-def _text_query(text: str | None) -> dict[str, Any] | None:
-    """Return a query that was given as words or as a JSON object."""
-    if text is None or not text.lstrip().startswith("{"):
-        return None if text is None else {"query": text}
-    try:
-        query: dict[str, Any] = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise typer.BadParameter(f"no JSON: {error}", param_hint="--full-text-query") from None
-    return query
 
 
 def print_explanation(explained: dict[str, Any], *, as_json: bool) -> None:

@@ -1,14 +1,16 @@
-"""`lance-flight search`: the rows whose vectors are nearest to a query."""
+"""`lance-flight search`: the rows that are nearest to a vector, contain words, or both."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import typer
 
 from flight_server.cli.rendering import print_rows
-from flight_server.cli.targets import Selection, Target, open_target, parse_columns
+from flight_server.cli.targets import Selection, Target, open_target, parse_columns, parse_text_query
 from flight_server.cli.values import json_lines, python_values
+
+Method = Literal["rrf", "weighted"]
 
 
 def search(
@@ -19,10 +21,25 @@ def search(
     row: Annotated[
         int | None, typer.Option(min=0, help="The query is the vector of this row, counted from 0.")
     ] = None,
+    text: Annotated[
+        str | None,
+        typer.Option(
+            help="Words to find, or a query as a JSON object. With a vector: rows are best by both."
+        ),
+    ] = None,
     column: Annotated[
         str | None, typer.Option(help="Column of vectors; may be left out if there is only one.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Most rows.")] = 10,
+    method: Annotated[
+        Method | None, typer.Option(help="How both rankings are joined.  [default: rrf]")
+    ] = None,
+    depth: Annotated[
+        int | None, typer.Option(min=1, help="Rows of each ranking that are joined.  [default: as -k]")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Weights of the vectors and of the texts, such as 0.7,0.3.")
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="l2, cosine, dot or hamming.")] = None,
     columns: Annotated[
         str | None, typer.Option(help='Names, comma separated, or a JSON object {"name": "SQL"}.')
@@ -35,19 +52,40 @@ def search(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
 ) -> None:
-    """Show the rows whose vectors are nearest to a query, with their distances."""
-    if (vector is None) == (row is None):
-        raise typer.BadParameter("give one of --vector and --row")
+    """Show the rows that are nearest to a vector, that contain words, or that are best by both."""
+    if vector is not None and row is not None:
+        raise typer.BadParameter("give only one of --vector and --row")
+    has_vector = vector is not None or row is not None
+    if not has_vector and text is None:
+        raise typer.BadParameter("give --vector or --row, --text, or both")
+    given = {
+        "method": method,
+        "depth": depth,
+        "weights": None if weights is None else _parsed(weights, "--weights"),
+    }
+    hybrid = {name: value for name, value in given.items() if value is not None}
+    if hybrid and not (has_vector and text is not None):
+        raise typer.BadParameter(f"--{min(hybrid)} joins two rankings: give a vector and --text")
     opened = open_target(target, at)
-    name = _vector_column(opened) if column is None else column
-    q = _of_row(opened, name, row) if row is not None else _parsed(vector or "")
-    nearest: dict[str, Any] = {"column": name, "q": q, "k": k}
-    if metric is not None:
-        nearest["metric"] = metric
     shown = parse_columns(columns)
-    if shown is None:  # vectors are long, and the query is known
-        shown = [each for each in opened.facts().schema.names if each != name]
-    selection = Selection(shown, filter_, nearest=nearest, prefilter=True)
+    nearest: dict[str, Any] | None = None
+    if has_vector:
+        name = _vector_column(opened) if column is None else column
+        q = _of_row(opened, name, row) if row is not None else _parsed(vector or "", "--vector")
+        nearest = {"column": name, "q": q, "k": k}
+        if metric is not None:
+            nearest["metric"] = metric
+        if shown is None:  # vectors are long, and the query is known
+            shown = [each for each in opened.facts().schema.names if each != name]
+    selection = Selection(
+        shown,
+        filter_,
+        limit=None if has_vector else k,
+        full_text_query=parse_text_query(text, "--text"),
+        nearest=nearest,
+        hybrid=hybrid if has_vector and text is not None else None,
+        prefilter=True,
+    )
     with opened.read(selection) as found:
         if as_json:
             for batch in found.batches:
@@ -76,11 +114,11 @@ def _of_row(target: Target, column: str, row: int) -> list[Any]:
     return list(value)
 
 
-def _parsed(text: str) -> list[Any]:
+def _parsed(text: str, option: str) -> list[Any]:
     try:
         values = json.loads(text if text.lstrip().startswith("[") else f"[{text}]")
     except ValueError:
         values = None
     if not isinstance(values, list) or not all(isinstance(value, int | float) for value in values):
-        raise typer.BadParameter("expected numbers with commas between them", param_hint="--vector")
+        raise typer.BadParameter("expected numbers with commas between them", param_hint=option)
     return values

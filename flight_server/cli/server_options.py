@@ -54,6 +54,7 @@ _OPTIONS: Mapping[str, Any] = {
     "max_put_seconds": _text("Seconds that one upload may take."),
     "stage_expiry": _text("Seconds after which staged writes that nobody committed are removed."),
     "max_batch_bytes": _text("Decoded bytes of one uploaded batch, such as 256MiB."),
+    "max_search_rows": _text("Rows that one search may gather: k times refine_factor times queries."),
     "allow_unfinished_append": _switch(
         "--allow-unfinished-append",
         "Commit appends of clients that cannot send the finish message; a client that dies then leaves what "

@@ -67,6 +67,8 @@ class Selection:
     compression: str | None = None
     nearest: Mapping[str, Any] | None = None
     """Search of the nearest rows instead."""
+    hybrid: Mapping[str, Any] | None = None
+    """Rule by which the rows of both searches are joined."""
     prefilter: bool | None = None
 
     def as_fields(self) -> dict[str, Any]:
@@ -208,6 +210,17 @@ class Target(ABC):
     @abstractmethod
     def alter_columns(self, alterations: Alterations) -> int:
         """Change names or types of columns; returns the new version."""
+
+
+def parse_text_query(text: str | None, option: str) -> dict[str, Any] | None:
+    """Return a full text query that an option gave as words or as a JSON object."""
+    if text is None or not text.lstrip().startswith("{"):
+        return None if text is None else {"query": text}
+    try:
+        query: dict[str, Any] = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise typer.BadParameter(f"no JSON: {error}", param_hint=option) from None
+    return query
 
 
 def parse_columns(text: str | None) -> list[str] | dict[str, str] | None:

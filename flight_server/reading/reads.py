@@ -120,11 +120,16 @@ class Reads:
     Every read is of a view: what the caller of the catalog may read.
     """
 
-    def __init__(self, catalog: Catalog, tickets: Tickets, max_answer_bytes: int) -> None:
-        """Answer one batch of keys of a lookup with at most `max_answer_bytes` of rows."""
+    def __init__(
+        self, catalog: Catalog, tickets: Tickets, max_answer_bytes: int, max_search_rows: int
+    ) -> None:
+        """Answer one batch of keys of a lookup with at most `max_answer_bytes` of rows, and refuse searches
+        that gather more than `max_search_rows`.
+        """
         self._catalog = catalog
         self._tickets = tickets
         self._max_answer_bytes = max_answer_bytes
+        self._max_search_rows = max_search_rows
 
     def plan(self, command: ReadCommand, *, num_servers: int = 1) -> PlannedScan:
         """Plan a command, on the version that it names or on the latest one.
@@ -140,10 +145,10 @@ class Reads:
         if isinstance(command, AggregateCommand):
             return self._plan_aggregate(command, pinned, view)
         snapshot = view.snapshot
-        pruned = _pruned(view, plan_view(view, scan_options(command, view)))
+        pruned = _pruned(view, plan_view(view, self._options(command, view)))
         plan = pruned.plan
         # A filter has to see the earlier rows before it is known which rows an offset skips or a limit ends.
-        is_search = plan.options.search is not None
+        is_search = plan.options.is_search
         is_cut_later = (plan.options.filter is not None or is_search) and (
             command.limit is not None or bool(command.offset)
         )
@@ -164,6 +169,7 @@ class Reads:
             order_by=command.order_by,
             nearest=command.nearest,
             full_text_query=command.full_text_query,
+            hybrid=command.hybrid,
             prefilter=command.prefilter,
             fast_search=command.fast_search,
             use_scalar_index=command.use_scalar_index,
@@ -182,10 +188,16 @@ class Reads:
                 max_endpoints=1 if is_one_stream else most_endpoints,
             )
         )
+        tickets = [replace(whole, fragment_scans=_told(view, scans)) for scans in endpoints]
+        if plan.options.fusion is not None and len(endpoints) > 1:
+            # Scores depend on all texts: one endpoint has the ranking by scores.
+            endpoints.append(tuple(scans))
+            tickets = [replace(ticket, ranking="vector") for ticket in tickets]
+            tickets.append(replace(whole, fragment_scans=_told(view, tuple(scans)), ranking="text"))
         return self._planned(
             view,
             plan.schema,
-            [replace(whole, fragment_scans=_told(view, scans)) for scans in endpoints],
+            tickets,
             affinities(
                 pinned.name,
                 endpoints,
@@ -219,7 +231,7 @@ class Reads:
             return _blob_stream(view, command.column, command).schema
         if isinstance(command, AggregateCommand):
             return _aggregation(view, command.aggregates, command.group_by).schema
-        return result_schema(view.schema, scan_options(command, view))
+        return result_schema(view.schema, self._options(command, view))
 
     def redeem(self, ticket: bytes) -> Asked:
         """Return the ticket or the command in the bytes of a ticket. This opens no dataset."""
@@ -238,7 +250,9 @@ class Reads:
                 return self._blobs(view, asked.column, asked.keys, asked)
             if asked.keys is not None:
                 return self._take(view, asked.keys, asked)
-            return self._stream(view, plan_of(asked, view), asked.compression)
+            plan = plan_of(asked, view)
+            self._check_search(plan.options)
+            return self._stream(view, plan, asked.compression)
         view = self._catalog.view(asked.dataset)
         if isinstance(asked, TakeCommand):
             return self._take(view, asked.keys, asked)
@@ -246,7 +260,7 @@ class Reads:
             return self._blobs(view, asked.column, asked.keys, asked)
         if isinstance(asked, AggregateCommand):
             return self._aggregate(view, asked.aggregates, asked, check)
-        return self._stream(view, plan_view(view, scan_options(asked, view)), asked.compression)
+        return self._stream(view, plan_view(view, self._options(asked, view)), asked.compression)
 
     def renew(self, ticket: bytes) -> tuple[bytes, int]:
         """Return a ticket for the same rows that expires later, and when: seconds since the epoch."""
@@ -280,7 +294,27 @@ class Reads:
         view = self._catalog.view(command.dataset)
         if view.hides_rows:
             raise self._catalog.missing(command.dataset.name)
-        return explain_plan(view.snapshot, plan_view(view, scan_options(command, view)), analyze=analyze)
+        return explain_plan(view.snapshot, plan_view(view, self._options(command, view)), analyze=analyze)
+
+    def _options(self, command: ScanCommand, view: View) -> ScanOptions:
+        """Return the options of a command; errors are those of `scan_options` and `_check_search`."""
+        options = scan_options(command, view)
+        self._check_search(options)
+        return options
+
+    def _check_search(self, options: ScanOptions) -> None:
+        """Refuse a search of vectors that would gather too many rows in memory.
+
+        Raises:
+            InvalidInputError: The rows for all queries are more than the setting allows.
+        """
+        num_rows = 0 if options.nearest is None else options.nearest.most_gathered
+        if num_rows > self._max_search_rows:
+            raise InvalidInputError(
+                "nearest: k times refine_factor times the number of queries is too large for this server",
+                expected=f"at most {self._max_search_rows} (setting max_search_rows)",
+                found=num_rows,
+            )
 
     def _plan_take(self, command: TakeCommand, pinned: DatasetReference, view: View) -> PlannedScan:
         """Plan a take as one endpoint, whose ticket holds the keys."""
@@ -480,7 +514,7 @@ def _pruned(view: View, plan: ScanPlan) -> PrunedPlan:
 
 def _num_rows(snapshot: Snapshot, plan: ScanPlan) -> int:
     """Return the number of rows of a plan; -1 if only its filter or its search tells."""
-    if plan.options.filter is None and plan.options.nearest is None:
+    if plan.options.filter is None and not plan.options.is_search:
         return count_plan(snapshot, plan)
     return -1 if plan.fragment_scans else 0
 

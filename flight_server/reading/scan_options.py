@@ -16,6 +16,7 @@ from lance_core.api.serving import (
     ScanPlan,
     bind_columns,
     bind_filter,
+    bind_fusion,
     bind_nearest,
     bind_text_query,
     columns_of,
@@ -45,9 +46,15 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
     schema = view.schema
     nearest = None if asked.nearest is None else bind_nearest(schema, nearest_arguments(asked.nearest))
     text_query = None if asked.full_text_query is None else bind_text_query(schema, asked.full_text_query)
+    fusion = None
+    if asked.hybrid is not None:
+        if nearest is None or text_query is None:
+            raise InvalidInputError("hybrid: give both nearest and full_text_query")
+        ranking = asked.ranking if isinstance(asked, Ticket) else None
+        nearest, fusion = bind_fusion(nearest, asked.hybrid, ranking=ranking)
     if text_query is not None and not view.is_whole and None in columns_of(text_query):
         text_query = with_columns(text_query, _text_columns(view))
-    scores = score_fields(text_query if nearest is None else nearest)
+    scores = score_fields(nearest, text_query)
     columns, computed = asked.columns, None
     if isinstance(columns, Mapping):
         computed, columns = bind_columns(schema, columns, repeatable=True, found=scores), None
@@ -73,6 +80,7 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
         blob_handling=asked.blob_handling,
         nearest=nearest,
         text_query=text_query,
+        fusion=fusion,
         prefilter=asked.prefilter,
         fast_search=asked.fast_search,
         use_scalar_index=asked.use_scalar_index,
@@ -118,7 +126,7 @@ def plan_view(view: View, options: ScanOptions) -> ScanPlan:
     if view.is_whole:
         return plan_scan(view.snapshot, options)
     schema = result_schema(view.schema, options)  # refuses columns that do not exist for the caller
-    if options.nearest is None:
+    if not options.is_search:
         project(view.schema, ScanOptions(columns=tuple(each.column_name for each in options.order_by)))
     return replace(plan_scan(view.snapshot, options), schema=schema)
 
@@ -137,7 +145,7 @@ def plan_of(ticket: Ticket, view: View) -> ScanPlan:
             raise InvalidInputError(
                 f"the ticket asks for row {scan.end - 1} of fragment {scan.fragment_id}, which has fewer rows"
             )
-    is_cut_later = options.filter is not None or bool(options.order_by) or options.search is not None
+    is_cut_later = options.filter is not None or bool(options.order_by) or options.is_search
     if not is_cut_later and (ticket.limit is not None or ticket.offset is not None):
         raise InvalidInputError("the ticket has a limit or an offset, and no filter, order or search")
     options = replace(options, limit=ticket.limit, offset=ticket.offset)

@@ -33,7 +33,7 @@ from flight_server.requests.json_fields import (
     unsupported,
 )
 from flight_server.requests.names import MAXIMUM_VERSION, DatasetReference, parse_name, shown
-from flight_server.requests.nearest_fields import nearest, nearest_in_json
+from flight_server.requests.nearest_fields import hybrid, hybrid_in_json, nearest, nearest_in_json
 from flight_server.requests.write_command import WriteCommand, write_command
 from lance_core import ColumnOrdering
 from lance_core.api.serving import BLOB_HANDLINGS
@@ -88,6 +88,8 @@ class ScanCommand:
     """Search of the nearest rows instead; the fields of `Nearest`."""
     full_text_query: Mapping[str, AnyValue] | None = None
     """Search of rows that contain words instead; the JSON object of the query."""
+    hybrid: Mapping[str, AnyValue] | None = None
+    """Rule by which the rows of both searches are joined; the fields of `Hybrid`."""
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
@@ -265,6 +267,8 @@ def _json_form(name: str, value: AnyValue) -> AnyValue:
         return [[each.get("start", 0), each.get("length")] for each in value.get("values", [])]
     if name == "nearest":
         return nearest_in_json(value)
+    if name == "hybrid":
+        return hybrid_in_json(value)
     if name == "full_text_query":
         return parse_object(string(name, value).encode())
     if isinstance(value, dict) and name != "properties":
@@ -316,6 +320,7 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "order_by": list_of(_ordering),
     "nearest": nearest,
     "full_text_query": mapping,
+    "hybrid": hybrid,
     "prefilter": boolean,
     "fast_search": boolean,
     "use_scalar_index": boolean,

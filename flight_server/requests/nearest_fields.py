@@ -1,4 +1,4 @@
-"""Fields of a search of nearest rows in commands and tickets."""
+"""Fields of a search of nearest rows, and of a hybrid search, in commands and tickets."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from flight_server.requests.json_fields import (
     boolean,
     check_fields,
     integer,
+    list_of,
     number,
     string,
 )
+from lance_core.api.serving import RANKINGS
 from lance_core.errors import InvalidInputError
 
 
@@ -37,6 +39,19 @@ def nearest_in_json(message: Mapping[str, Any]) -> dict[str, Any]:
     if "distance_range" in fields:
         bounds = fields["distance_range"]
         fields["distance_range"] = [bounds.get("lower"), bounds.get("upper")]
+    return fields
+
+
+def hybrid(field: str, value: Any) -> Mapping[str, Any]:
+    """Return the fields of a hybrid search, which are bound where the searches are known."""
+    return check_fields(field, value, _HYBRID_FIELDS, required=())
+
+
+def hybrid_in_json(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a protobuf message `Hybrid`, given as a dict, in the form of a JSON command."""
+    fields = dict(message)
+    if "weights" in fields:
+        fields["weights"] = [fields["weights"].get(name, 0.0) for name in RANKINGS]
     return fields
 
 
@@ -95,4 +110,11 @@ _FIELDS: Mapping[str, Checker] = {
     "distance_range": _bounds,
     "search_effort": number,
     "approx_mode": string,
+}
+
+_HYBRID_FIELDS: Mapping[str, Checker] = {
+    "method": string,
+    "depth": integer(1, _MOST_ROWS),
+    "weights": list_of(number),
+    "rank_constant": number,
 }

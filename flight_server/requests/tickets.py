@@ -40,11 +40,12 @@ from flight_server.requests.json_fields import (
     integer,
     integers,
     list_of,
+    one_of,
     parse_object,
     string,
 )
 from lance_core import ColumnOrdering
-from lance_core.api.serving import FragmentScan
+from lance_core.api.serving import RANKINGS, FragmentScan
 from lance_core.errors import InvalidInputError
 
 MAGIC = b"LFT1"
@@ -88,6 +89,11 @@ class Ticket:
     blob_handling: str = DEFAULT_BLOB_HANDLING
     nearest: Mapping[str, Any] | None = None
     full_text_query: Mapping[str, Any] | None = None
+    hybrid: Mapping[str, Any] | None = None
+    ranking: str | None = None
+    """One of `RANKINGS`: the rows of this ranking of a hybrid search, which the client joins. None joins
+    both.
+    """
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
@@ -221,6 +227,7 @@ _PAYLOAD_FIELDS: Mapping[str, Checker] = {
     "limits": string,
     "aggregates": aggregates,
     "group_by": COLUMNS,
+    "ranking": one_of(RANKINGS),
     **OUTPUT_FIELDS,
 }
 _REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", _SCANS)

@@ -209,6 +209,12 @@ class ScannerBuilder:
             query = {"query": query} if columns is None else {"query": query, "columns": columns}
         return self._set("full_text_query", query)
 
+    def hybrid(self, hybrid: Mapping[str, Any]) -> Self:
+        """Set how the rows of `nearest` and of `full_text_search` are joined; docs/vector-search.md has the
+        arguments. An addition to the methods of the reference.
+        """
+        return self._set("hybrid", hybrid)
+
     def minhash_search(self, query: Any) -> Self:
         """Refuse a search of similar texts."""
         return self._refuse("minhash_search", query)

@@ -73,6 +73,7 @@ from lance_core.scan.history import VersionEntry, version_entries
 from lance_core.scan.plan.aggregation import Aggregation, bind_aggregation, plan_aggregation
 from lance_core.scan.plan.bind import bind_columns, bind_filter, check_filter, either, guarded
 from lance_core.scan.plan.bind_nearest import bind_nearest
+from lance_core.scan.plan.fusion import RANKINGS, bind_fusion
 from lance_core.scan.plan.nearest import score_fields
 from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import (
@@ -130,6 +131,7 @@ __all__ = [
     "DEFAULT_BATCH_BYTES",
     "KEY_COLUMNS",
     "LAST_UPDATED_AT",
+    "RANKINGS",
     "ROW_ADDRESS",
     "ROW_ID",
     "ROW_OFFSET",
@@ -187,6 +189,7 @@ __all__ = [
     "bind_aggregation",
     "bind_columns",
     "bind_filter",
+    "bind_fusion",
     "bind_nearest",
     "bind_text_query",
     "branch_names",

@@ -10,6 +10,7 @@ from typing import Any
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.index.text.query import TextQuery
 from lance_core.scan.plan.bind import bind_columns, bind_filter
+from lance_core.scan.plan.fusion import Fusion, bind_fusion
 from lance_core.scan.plan.nearest import NearestQuery, score_fields
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
 from lance_core.scan.plan.projection import project
@@ -67,6 +68,7 @@ def scan_options(
     verify_checksums: bool = False,
     nearest: Mapping[str, Any] | None = None,
     full_text_query: Any = None,
+    hybrid: Mapping[str, Any] | None = None,
     prefilter: bool | None = None,
     disable_scoring_autoprojection: bool | None = None,
     **others: Any,
@@ -97,6 +99,9 @@ def scan_options(
         full_text_query: Return the rows that contain words instead: a text, a query of
             `lance_core.api.query` or its JSON object, or a mapping with one of these as `query` and names as
             `columns`; see docs/text-search.md.
+        hybrid: How the rows of both searches are joined to one ranking: a mapping with `method`, `depth`,
+            `weights` and `rank_constant`, all of which may be left out; see docs/vector-search.md. An
+            argument of this package.
         prefilter: Whether a search finds only rows that match the filter. Otherwise the filter applies to the
             rows that the search finds, and may name `_distance` or `_score`.
         disable_scoring_autoprojection: Whether the columns of a search, such as `_score`, are left out
@@ -120,7 +125,10 @@ def scan_options(
         batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
     query = None if nearest is None else _nearest(schema, nearest)
     text_query = None if full_text_query is None else _text_query(schema, full_text_query)
-    scores = score_fields(text_query if query is None else query)
+    fusion = None
+    if hybrid is not None:
+        query, fusion = _fusion(query, text_query, hybrid)
+    scores = score_fields(query, text_query)
     return ScanOptions(
         columns=column_names(columns),
         computed=bind_columns(schema, columns, found=scores) if isinstance(columns, dict) else None,
@@ -140,10 +148,19 @@ def scan_options(
         use_scalar_index=use_scalar_index is not False,
         nearest=query,
         text_query=text_query,
+        fusion=fusion,
         prefilter=bool(prefilter),
         fast_search=bool(fast_search),
         with_scores=not disable_scoring_autoprojection,
     )
+
+
+def _fusion(
+    query: NearestQuery | None, text_query: TextQuery | None, arguments: Mapping[str, Any]
+) -> tuple[NearestQuery, Fusion]:
+    if query is None or text_query is None:
+        raise InvalidInputError("hybrid joins the rows of nearest and of full_text_query: give both")
+    return bind_fusion(query, arguments)
 
 
 def _text_query(schema: Schema, value: Any) -> TextQuery:

@@ -31,8 +31,12 @@ def plan_runs(
     """Yield the batches of a plan, in order; see `scan_batch_runs`, whose errors these are."""
     options = plan.options
     scan: Callable[..., Generator[BatchRun, None, None]] = scan_batch_runs
-    if options.nearest is not None:
-        from lance_core.scan.nearest.search import nearest_runs  # late: most scans search nothing
+    if options.fusion is not None:
+        from lance_core.scan.hybrid.search import hybrid_runs  # late: most scans search nothing
+
+        scan = hybrid_runs
+    elif options.nearest is not None:
+        from lance_core.scan.nearest.search import nearest_runs  # late, too
 
         scan = nearest_runs
     elif options.text_query is not None:
@@ -73,7 +77,7 @@ def plan_table(
     strategy: Strategy = _DEFAULT,
 ) -> pa.Table:
     """Return the rows of a plan as one table; see `scan_table`, whose errors these are."""
-    if not plan.options.order_by and plan.options.search is None:
+    if not plan.options.order_by and not plan.options.is_search:
         if plan.options.filter is not None and snapshot.manifest.searchable_segments:
             taken = _found_table(snapshot, plan, files, strategy)
             if taken is not None:
@@ -91,7 +95,7 @@ def count_plan_rows(
     strategy: Strategy = _DEFAULT,
 ) -> int:
     """Return the number of rows of a plan; see `count_matching`, whose errors these are."""
-    if plan.options.search is None:
+    if not plan.options.is_search:
         return count_matching(snapshot, plan, budget, files, strategy)
     with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
         return sum(run.rows.num_rows for run in runs)

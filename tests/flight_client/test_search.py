@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from flight_server.proto.command_pb2 import Command
 from support.cluster import Cluster
 from support.nearest import expected_ids, lattice, vector_table
 from support.server import serving
+from support.texts import random_rows
 
 QUERY = [1.0, 0.0, -1.0, 2.0, 0.0, 1.0]
 
@@ -42,6 +44,11 @@ def cluster(
     root = tmp_path_factory.mktemp("root")
     local = lance_core.write_dataset(table, root / "t.lance", max_rows_per_file=150)
     local.delete("id % 10 = 3")
+    texts = random_rows(random.Random(5), 0, 700).append_column("v", table["v"].slice(0, 700))
+    hybrid = lance_core.write_dataset(texts.slice(0, 600), root / "h.lance", max_rows_per_file=110)
+    hybrid.create_scalar_index("text", "INVERTED", stem=False, remove_stop_words=False)
+    hybrid.insert(texts.slice(600))
+    hybrid.delete("number % 10 = 3")
     cluster = Cluster(root, tmp_path_factory.mktemp("logs"), 2)
     try:
         for number in range(2):
@@ -60,6 +67,16 @@ def local(cluster: tuple[Cluster, lance_core.LanceDataset]) -> lance_core.LanceD
 def remote(cluster: tuple[Cluster, lance_core.LanceDataset]) -> Iterator[RemoteDataset]:
     with flight_client.connect(cluster[0].uris) as client:
         yield client.dataset("t")
+
+
+@pytest.fixture(scope="module")
+def hybrid(
+    cluster: tuple[Cluster, lance_core.LanceDataset],
+) -> Iterator[tuple[RemoteDataset, lance_core.LanceDataset]]:
+    """Return a dataset with texts and vectors, as a client sees it, and opened locally."""
+    path = Path(cluster[1].uri).parent / "h.lance"
+    with flight_client.connect(cluster[0].uris) as client:
+        yield client.dataset("h"), lance_core.dataset(path)
 
 
 CASES: list[dict[str, Any]] = [
@@ -238,6 +255,139 @@ def test_the_command_line_searches(
         assert json.loads(done.stdout)["_distance"] == 0
     for wrong in ([], ["--vector", "a"], ["--vector", "1", "--row", "2"]):
         assert CliRunner().invoke(app, ["search", local.uri, *wrong]).exit_code == 2
+
+
+HYBRIDS: list[dict[str, Any]] = [
+    {},
+    {"depth": 60},
+    {"depth": 30, "weights": [0.3, 1.5], "rank_constant": 5},
+    {"method": "weighted", "depth": 30},
+    {"method": "weighted", "weights": [0.8, 0.2]},
+]
+
+
+@pytest.mark.parametrize("fusion", HYBRIDS, ids=str)
+def test_a_hybrid_search_of_several_servers_is_the_local_one(
+    hybrid: tuple[RemoteDataset, lance_core.LanceDataset], fusion: dict[str, Any]
+) -> None:
+    """Servers rank vectors of a part each, one ranks the texts, and the client joins the rankings."""
+    remote, local = hybrid
+    nearest = {"column": "v", "q": QUERY, "k": 15}
+    both: dict[str, Any] = {"nearest": nearest, "full_text_query": "alpha rare1", "hybrid": fusion}
+    searched: dict[str, Any] = {"full_text_query": "alpha rare1", "hybrid": fusion}
+    for arguments in (
+        {},
+        {"columns": ["number"], "with_row_id": True},
+        {"columns": ["_score", "number"], "filter": "number % 3 < 2"},
+        {"filter": pc.field("number") > 250, "columns": ["text"], "with_row_address": True},
+    ):
+        expected = local.to_table(**both, **arguments, prefilter=True)
+        assert remote.search(QUERY, k=15, **searched, **arguments) == expected
+        scanner = remote.scanner(**both, **arguments, prefilter=True)
+        assert scanner.to_table() == expected
+        assert len(scanner.plan.endpoints) == 1
+    later = {"filter": "_relevance_score > 0.2 AND number % 3 < 2"}
+    assert remote.search(QUERY, k=15, **searched, prefilter=False, **later) == local.to_table(**both, **later)
+
+
+def test_the_ranking_of_texts_has_an_endpoint_of_its_own(
+    cluster: tuple[Cluster, lance_core.LanceDataset],
+    hybrid: tuple[RemoteDataset, lance_core.LanceDataset],
+) -> None:
+    """Scores depend on all texts, so no server ranks a part of them."""
+    _, local = hybrid
+    command = Command()
+    command.scan.dataset = "h"
+    command.scan.split_search = True
+    command.scan.nearest.column = "v"
+    command.scan.nearest.q.values.extend(QUERY)
+    command.scan.full_text_query = json.dumps({"query": "alpha"})
+    command.scan.hybrid.weights.vector = 2
+    command.scan.hybrid.weights.text = 1
+    connection = flight.connect(cluster[0].uris[0])
+    info = connection.get_flight_info(flight.FlightDescriptor.for_command(_ticket(command).ticket))
+    *near, good = [connection.do_get(each.ticket).read_all() for each in info.endpoints]
+    assert len(near) == 2
+    assert all(part["_score"].null_count == part.num_rows == 10 for part in near)
+    assert good["_distance"].null_count == 10
+    assert good["number"].to_pylist() == (
+        local.to_table(full_text_query="alpha", limit=10)["number"].to_pylist()
+    )
+    command.scan.split_search = False
+    weighted = {"weights": [2, 1]}
+    nearest = {"column": "v", "q": QUERY}
+    expected = local.to_table(nearest=nearest, full_text_query="alpha", hybrid=weighted)
+    assert connection.do_get(_ticket(command)).read_all() == expected
+
+
+def test_search_takes_texts_alone(hybrid: tuple[RemoteDataset, lance_core.LanceDataset]) -> None:
+    remote, local = hybrid
+    found = remote.search(full_text_query="alpha", k=4, filter="number > 100", columns=["number"])
+    expected = local.to_table(
+        ["number"], full_text_query="alpha", limit=4, filter="number > 100", prefilter=True
+    )
+    assert found == expected
+    for arguments, words in (
+        ({}, "a vector q, a full_text_query, or both"),
+        ({"full_text_query": "alpha", "hybrid": {}}, "both a vector q and"),
+        ({"full_text_query": "alpha", "metric": "l2"}, "metric: expected a vector"),
+        ({"full_text_query": "alpha", "column": "v"}, "column: expected a vector"),
+        ({"q": QUERY, "full_text_query": "alpha", "hybrid": {"depth": 1}}, "depth must be at least k"),
+        ({"q": QUERY, "full_text_query": "alpha", "hybrid": {"deep": 1}}, "unknown field 'deep'"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            remote.search(**arguments)
+    with pytest.raises(InvalidInputError, match="need hybrid"):
+        remote.to_table(nearest={"q": QUERY}, full_text_query="alpha")
+
+
+def test_the_command_line_joins_both_searches(
+    cluster: tuple[Cluster, lance_core.LanceDataset],
+    hybrid: tuple[RemoteDataset, lance_core.LanceDataset],
+) -> None:
+    _, local = hybrid
+    options = ["--vector", json.dumps(QUERY), "--text", "alpha", "-k", "3", "--columns", "number", "--json"]
+    nearest = {"column": "v", "q": QUERY, "k": 3}
+    for given, fusion in (
+        ([], {}),
+        (["--method", "weighted", "--depth", "9", "--weights", "0.9,0.1"], _WEIGHTED),
+    ):
+        expected = local.to_table(["number"], nearest=nearest, full_text_query="alpha", hybrid=fusion)
+        for target in (f"{cluster[0].uris[0]}/h", local.uri):
+            done = CliRunner().invoke(app, ["search", target, *options, *given])
+            assert done.exit_code == 0, done.output
+            assert [json.loads(line) for line in done.stdout.splitlines()] == expected.to_pylist()
+    done = CliRunner().invoke(app, ["search", local.uri, "--text", "alpha", "-k", "2", "--json"])
+    assert [json.loads(line)["number"] for line in done.stdout.splitlines()] == (
+        local.to_table(full_text_query="alpha", limit=2)["number"].to_pylist()
+    )
+    wrong = CliRunner().invoke(app, ["search", local.uri, "--text", "alpha", "--depth", "5"])
+    assert wrong.exit_code == 2
+
+
+_WEIGHTED = {"method": "weighted", "depth": 9, "weights": [0.9, 0.1]}
+
+
+def test_searches_over_the_limit_are_refused_by_name(tmp_path: Path, table: pa.Table) -> None:
+    """T19, T33: the rows that a search gathers in memory are bounded, before anything is read."""
+    lance_core.write_dataset(table.slice(0, 50), tmp_path / "s.lance")
+    options = ("--max-search-rows", "100")
+    with (
+        serving(tmp_path, tmp_path / "server.log", *options) as server,
+        flight_client.connect(server.uri) as client,
+    ):
+        remote = client.dataset("s")
+        assert remote.search([QUERY] * 5, k=20).num_rows == 100
+        for arguments in (
+            {"q": [QUERY] * 5, "k": 21},
+            {"q": QUERY, "k": 30, "refine_factor": 4},
+            {"q": QUERY, "k": 30, "ef": 101},
+        ):
+            with pytest.raises(InvalidInputError, match="max_search_rows"):
+                remote.search(**arguments)
+        ticket = json.dumps({"scan": {"dataset": "s", "nearest": {"column": "v", "q": QUERY, "k": 101}}})
+        with pytest.raises(pa.ArrowInvalid, match="max_search_rows"):
+            flight.connect(server.uri).do_get(flight.Ticket(ticket)).read_all()
 
 
 def nearest_rows(local: lance_core.LanceDataset, k: int) -> list[dict[str, Any]]:

@@ -61,6 +61,7 @@ def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.Monk
         ("health_port", "70000"),
         ("max_streams", "0"),
         ("max_streams", "many"),
+        ("max_search_rows", "0"),
         ("memory_limit", "lots"),
         ("advertise", "host:8815"),
         ("peers", "host:8815"),

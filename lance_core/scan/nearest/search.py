@@ -6,13 +6,14 @@ from collections.abc import Generator
 
 import pyarrow as pa
 
+from lance_core.expressions.tree import Expression
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates
 from lance_core.scan.nearest.exact import exact_candidates
 from lance_core.scan.nearest.indexed import IndexedSearch
 from lance_core.scan.nearest.results import FoundRows, result_runs
 from lance_core.scan.nearest.vector_index import vector_index
-from lance_core.scan.plan.nearest import DISTANCE, QUERY_INDEX, NearestQuery
+from lance_core.scan.plan.nearest import DISTANCE, QUERY_INDEX
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.plan.search_projection import project_search
 from lance_core.scan.run.batch_cutter import BatchRun
@@ -32,24 +33,34 @@ def nearest_runs(
     query = plan.options.nearest
     assert query is not None
     projection = project_search(snapshot.manifest.schema, plan.options)
-    index = vector_index(snapshot, query, plan.fragment_scans, files)
-    if index is not None and index.segments:
-        search = IndexedSearch(
-            snapshot, query, index.segments, projection.before, plan, budget, files, strategy
-        )
-        candidates = search.candidates()
-    elif plan.options.fast_search:
-        candidates = NO_CANDIDATES
-    else:
-        metric = query.metric or (query.vectors.default_metric if index is None else index.metric)
-        candidates = exact_candidates(
-            snapshot, query, metric, projection.before, plan, budget, files, strategy
-        )
-    yield from result_runs(snapshot, plan.options, projection, _found(candidates, query), budget, files)
-
-
-def _found(candidates: Candidates, query: NearestQuery) -> FoundRows:
+    candidates = nearest_candidates(snapshot, plan, projection.before, budget, files, strategy)
     scores = {DISTANCE: pa.array(candidates.distances)}
     if query.is_batch:
         scores[QUERY_INDEX] = pa.array(candidates.queries)
-    return FoundRows(candidates.addresses, scores)
+    found = FoundRows(candidates.addresses, scores)
+    yield from result_runs(snapshot, plan.options, projection, found, budget, files)
+
+
+def nearest_candidates(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    condition: Expression | None,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+) -> Candidates:
+    """Return the nearest rows of a plan that meet a condition, query by query, nearest first.
+
+    Raises:
+        LanceError: Something cannot be read.
+    """
+    query = plan.options.nearest
+    assert query is not None
+    index = vector_index(snapshot, query, plan.fragment_scans, files)
+    if index is not None and index.segments:
+        search = IndexedSearch(snapshot, query, index.segments, condition, plan, budget, files, strategy)
+        return search.candidates()
+    if plan.options.fast_search:
+        return NO_CANDIDATES
+    metric = query.metric or (query.vectors.default_metric if index is None else index.metric)
+    return exact_candidates(snapshot, query, metric, condition, plan, budget, files, strategy)

@@ -20,6 +20,9 @@ QUERY_INDEX = "query_index"
 """Column with the number of the query that a row was found for, if a search has several queries."""
 SCORE = "_score"
 """Column with the score of a row in a full text search, greater for rows that fit the query better."""
+RELEVANCE = "_relevance_score"
+"""Column with the relevance of a row in a hybrid search, greater for better rows."""
+RELEVANCE_FIELD = pa.field(RELEVANCE, pa.float32())
 SCORE_FIELD = pa.field(SCORE, pa.float32())
 DISTANCE_FIELD = pa.field(DISTANCE, pa.float32())
 QUERY_INDEX_FIELD = pa.field(QUERY_INDEX, pa.int32(), nullable=False)
@@ -99,15 +102,21 @@ class NearestQuery:
         return len(self.numbers) if self.is_batch else 1
 
     @property
+    def most_gathered(self) -> int:
+        """Most rows that a search gathers in memory for all query vectors."""
+        wanted = max(self.k * (self.refine_factor or 1), self.candidates or 0)
+        return len(self.numbers) * wanted
+
+    @property
     def numbers(self) -> npt.NDArray[np.float64]:
         """All query vectors, one per row."""
         return np.frombuffer(self.queries, np.float64).reshape(-1, self.vectors.dimension)
 
 
-def score_fields(query: NearestQuery | TextQuery | None) -> tuple[pa.Field, ...]:
-    """Return the columns that a search adds; none without a search."""
-    if query is None:
-        return ()
-    if not isinstance(query, NearestQuery):
-        return (SCORE_FIELD,)
-    return (QUERY_INDEX_FIELD, DISTANCE_FIELD) if query.is_batch else (DISTANCE_FIELD,)
+def score_fields(nearest: NearestQuery | None, text_query: TextQuery | None) -> tuple[pa.Field, ...]:
+    """Return the columns that searches add; none without a search."""
+    if nearest is None:
+        return () if text_query is None else (SCORE_FIELD,)
+    if text_query is not None:
+        return (DISTANCE_FIELD, SCORE_FIELD, RELEVANCE_FIELD)
+    return (QUERY_INDEX_FIELD, DISTANCE_FIELD) if nearest.is_batch else (DISTANCE_FIELD,)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
 from lance_core.index.text.query import TextQuery
+from lance_core.scan.plan.fusion import Fusion
 from lance_core.scan.plan.nearest import NearestQuery
 
 DEFAULT_BATCH_BYTES = 2 << 20
@@ -73,6 +74,8 @@ class ScanOptions:
             rows.
         text_query: Return the rows that meet a full text query instead, the rows with the best scores first.
             Limit and offset count these rows.
+        fusion: Join the rows of both searches by their relevance, the most relevant first. Needed if there
+            are both, and only then.
         prefilter: Search only rows that match the filter. Otherwise the filter applies to the rows that the
             search finds, except for its guards, which always apply before.
         with_scores: Append the columns of a search that `columns` does not name, such as `_distance`.
@@ -102,6 +105,7 @@ class ScanOptions:
     fast_search: bool = False
     nearest: NearestQuery | None = None
     text_query: TextQuery | None = None
+    fusion: Fusion | None = None
     prefilter: bool = False
     with_scores: bool = True
 
@@ -121,9 +125,14 @@ class ScanOptions:
                 raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
         if self.strict_batch_size and self.batch_rows is None:
             raise InvalidInputError("strict_batch_size needs batch_rows")
-        if self.nearest is not None and self.text_query is not None:
-            raise InvalidInputError("a scan searches vectors or texts, not both")
-        if self.search is not None and self.include_deleted_rows:
+        is_both = self.nearest is not None and self.text_query is not None
+        if is_both != (self.fusion is not None):
+            raise InvalidInputError(
+                "nearest and full_text_query together need hybrid, the way to join their rows; {} is enough"
+                if is_both
+                else "hybrid joins the rows of nearest and of full_text_query: give both"
+            )
+        if self.is_search and self.include_deleted_rows:
             raise InvalidInputError("a search finds no deleted rows, but include_deleted_rows is true")
         if self.blob_handling not in BLOB_HANDLINGS:
             raise InvalidInputError(
@@ -136,6 +145,6 @@ class ScanOptions:
             seen.add(fragment_id)
 
     @property
-    def search(self) -> NearestQuery | TextQuery | None:
-        """The search of the scan; None if it returns rows in the order of the table."""
-        return self.text_query if self.nearest is None else self.nearest
+    def is_search(self) -> bool:
+        """Whether the scan returns the rows that a search finds."""
+        return self.nearest is not None or self.text_query is not None

@@ -59,12 +59,11 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     schema = result_schema(snapshot.manifest.schema, options)
     if options.include_deleted_rows and ROW_ID not in schema.names:
         raise InvalidInputError("include_deleted_rows needs row ids, but with_row_id is false")
-    if options.order_by and options.search is None:
+    if options.order_by and not options.is_search:
         project_order(snapshot.manifest.schema, options.order_by)
         if not schema.names:  # rows without columns are all the same
             options = replace(options, order_by=())
-    is_search = options.search is not None
-    is_cut_later = is_search or options.filter is not None or bool(options.order_by)
+    is_cut_later = options.is_search or options.filter is not None or bool(options.order_by)
     skip, left = (0, None) if is_cut_later else (options.offset or 0, options.limit)
     rows = _rows_of_fragments(snapshot, options)
     if skip or left is not None:

@@ -69,7 +69,7 @@ class SearchProjection:
 
 def result_schema(schema: Schema, options: ScanOptions) -> pa.Schema:
     """Return the schema of the rows of a scan, with or without a search; errors are those of `project`."""
-    if options.search is None:
+    if not options.is_search:
         return project(schema, options).schema
     return project_search(schema, options).schema
 
@@ -81,7 +81,7 @@ def project_search(schema: Schema, options: ScanOptions) -> SearchProjection:
         InvalidInputError: As for `project`; or the table has a column with the name of a score.
         UnsupportedFeatureError: As for `project`.
     """
-    scores = {field.name: field for field in score_fields(options.search)}
+    scores = {field.name: field for field in score_fields(options.nearest, options.text_query)}
     for field in schema.fields:
         if field.name in scores:
             raise InvalidInputError(
@@ -195,7 +195,7 @@ def divided_filter(options: ScanOptions) -> tuple[Expression | None, Expression 
     """Return the conditions of a filter that decide which rows are searched, and those that apply to the rows
     that the search finds. Without a search, all conditions are of the first kind.
     """
-    if options.search is None or options.filter is None or options.prefilter:
+    if not options.is_search or options.filter is None or options.prefilter:
         return options.filter, None
     if not options.guards:
         return None, options.filter

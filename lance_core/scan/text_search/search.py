@@ -7,7 +7,9 @@ from collections.abc import Generator
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
+from lance_core.expressions.tree import Expression
 from lance_core.index.text.query import TextQuery, columns_of, with_columns
+from lance_core.index.text.search import Found
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.results import FoundRows, result_runs
 from lance_core.scan.plan.nearest import SCORE
@@ -33,16 +35,31 @@ def text_runs(
         LanceError: Something cannot be read.
     """
     options = plan.options
-    assert options.text_query is not None
     projection = project_search(snapshot.manifest.schema, options)
-    query = _in_columns(snapshot.manifest, options.text_query)
     limit = None
     if options.limit is not None:
         limit = options.limit + (options.offset or 0)
-    ranking = Ranking(snapshot, plan, projection.before, budget, files, strategy)
-    found = ranking.found(query, limit)
+    found = text_rows(snapshot, plan, projection.before, limit, budget, files, strategy)
     rows = FoundRows(found.addresses, {SCORE: pa.array(found.scores)})
     yield from result_runs(snapshot, options, projection, rows, budget, files)
+
+
+def text_rows(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    condition: Expression | None,
+    limit: int | None,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+) -> Found:
+    """Return the rows of a plan that meet its full text query and a condition, best first, at most `limit`.
+
+    Errors are those of `text_runs`.
+    """
+    assert plan.options.text_query is not None
+    query = _in_columns(snapshot.manifest, plan.options.text_query)
+    return Ranking(snapshot, plan, condition, budget, files, strategy).found(query, limit)
 
 
 def _in_columns(manifest: Manifest, query: TextQuery) -> TextQuery:

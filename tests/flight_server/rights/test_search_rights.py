@@ -28,9 +28,12 @@ def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Read a scan as a subject."""
     folder = tmp_path_factory.mktemp("rights")
     path = str(folder / "root" / "t.lance")
-    dataset = lance.write_dataset(vector_table(lattice(700, 6)), path, max_rows_per_file=300)
+    words = pa.array(["red fox" if number % 3 else "fox" for number in range(700)])
+    rows = vector_table(lattice(700, 6)).append_column("text", words)
+    dataset = lance.write_dataset(rows, path, max_rows_per_file=300)
     if request.param:
         dataset.create_index("v", index_type="IVF_FLAT", num_partitions=2)
+        dataset.create_scalar_index("text", "INVERTED")
     accounts = [
         f'[[account]]\nsubject = "{each}"\ntokens = ["{hash_token(token_of(each))}"]\n' for each in GRANTS
     ]
@@ -69,6 +72,22 @@ def test_hidden_rows_are_never_found_and_take_no_place(read: Read) -> None:
         whole = read("whole", columns=shown, nearest=nearest, filter="id > 350 AND group = 3", prefilter=True)
         kept = expected.filter(pc.greater(expected["id"], 350)) if not prefilter else whole
         assert some == kept
+
+
+def test_hidden_rows_are_in_no_ranking(read: Read) -> None:
+    """T3: neither the rows nor the ranks of a hybrid search depend on rows that are hidden."""
+    both = {
+        "nearest": {"column": "v", "q": QUERY, "k": 12},
+        "full_text_query": {"match": {"terms": "red", "column": "text"}},
+        "hybrid": {"depth": 30},
+    }
+    shown = ["id", "_relevance_score"]
+    expected = read("whole", columns=shown, filter="group = 3", prefilter=True, **both)
+    found = read("third", columns=shown, **both)
+    assert found.select(shown) == expected.select(shown)
+    assert set(found["id"].to_numpy() % 7) == {3}
+    with pytest.raises(pa.ArrowInvalid, match="there is no column 'v'"):
+        read("other", columns=["id"], **both)
 
 
 def test_a_hidden_column_cannot_be_searched(read: Read) -> None:

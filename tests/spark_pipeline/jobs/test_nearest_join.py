@@ -61,6 +61,28 @@ def test_rows_are_joined_with_their_nearest_rows(
     assert frame.columns == ["id", "_distance"]
     found = [row.id for row in frame.collect()]
     assert found == expected_ids(table, queries[0], "l2", 3)
+    texts = table.append_column("text", pa.array(["red fox" if n % 3 else "fox" for n in range(500)]))
+    client.write(f"{name}-texts", texts, mode="create")
+    frame = spark_pipeline.read(
+        spark,
+        uri,
+        f"{name}-texts",
+        columns=["id"],
+        nearest=json.dumps({"q": queries[0].tolist(), "k": 8}),
+        fullTextQuery=json.dumps({"match": {"terms": "red", "column": "text"}}),
+        hybrid='{"depth": 20}',
+        filter="group < 5",
+        prefilter=True,
+    )
+    found = client.dataset(f"{name}-texts").search(
+        queries[0],
+        k=8,
+        columns=["id"],
+        full_text_query={"match": {"terms": "red", "column": "text"}},
+        hybrid={"depth": 20},
+        filter="group < 5",
+    )
+    assert [tuple(row) for row in frame.collect()] == [tuple(row.values()) for row in found.to_pylist()]
     with pytest.raises(InvalidInputError, match="vector: expected a column with lists"):
         nearest_join(
             spark,

@@ -1,0 +1,1 @@
+"""Search of rows by their vectors and by their texts at once."""
