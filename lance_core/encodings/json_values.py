@@ -135,15 +135,22 @@ def _are_null(documents: pa.Array) -> pa.Array:
     return pc.equal(documents, pa.scalar(_NULL, documents.type))
 
 
-_BARE_KEY = re.compile(r"""[^ ,.:{}\[\]()?@$|<>!=+\-*/%"'\\]+""")
+_KEY = r"""[^ ,.:{}\[\]()?@$|<>!=+\-*/%"'\\]+"""
+_MEMBERS = re.compile(rf"""(?P<single>{_KEY})|\$\.(?P<keys>{_KEY}(?:\.{_KEY})*)|\$\["(?P<quoted>{_KEY})"\]""")
 
 
-def selects_member(path: str, key: str) -> bool:
-    """Return whether a path selects exactly what `member` gives for a key, in every document.
+def member_path(path: str) -> tuple[str, ...] | None:
+    """Return the keys that lead to the value at a path, one inside the other. They select exactly what
+    `member` gives for each of them, in every document.
 
-    A key that is a number does not: it also gives items of arrays.
+    None: the path may select several values or an item of an array, or it has a key that is a number, which
+    for `member` is also the number of an item.
     """
-    return bool(_BARE_KEY.fullmatch(key)) and not key.isdecimal() and path in (key, f"$.{key}", f'$["{key}"]')
+    match = _MEMBERS.fullmatch(path)
+    if match is None:
+        return None
+    keys = (match["quoted"],) if match["quoted"] else tuple((match["single"] or match["keys"]).split("."))
+    return None if any(key.isdecimal() for key in keys) else keys
 
 
 def _called(

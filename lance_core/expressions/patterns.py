@@ -36,6 +36,38 @@ def literal_texts(pattern: str, escape: str | None) -> list[str]:
     return [part for part in _parts_of(pattern, escape or "\\") if isinstance(part, str)]
 
 
+def required_texts(pattern: str) -> list[str]:
+    """Return texts that every text contains in which a regular expression of RE2 finds a match.
+
+    They are the runs of plain characters of a pattern without groups and alternatives; an empty list says
+    nothing about the texts.
+    """
+    found, run, at = [], "", 0
+    while at < len(pattern):
+        character, after = pattern[at], pattern[at + 1 : at + 2]
+        if character == "\\" and after and not after.isalnum():
+            run += after
+            at += 2
+            continue
+        special = _SPECIAL.match(pattern, at)
+        if special is None and character in "\\([|":
+            return []
+        if special is None and character not in ".^$*+?":
+            run += character
+            at += 1
+            continue
+        if character in "*?{":
+            run = run[:-1]  # the character may be missing
+        found.append(run)
+        run = ""
+        at = at + 1 if special is None else special.end()
+    return [text for text in [*found, run] if text]
+
+
+_SPECIAL = re.compile(r"\\[dDsSwWbBAz]|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\\[])*\]|\{\d+(?:,\d*)?\}", re.DOTALL)
+"""Classes of characters and counts of repetitions in a regular expression."""
+
+
 class _Wildcard(Enum):
     """Wildcards in the syntax of RE2."""
 

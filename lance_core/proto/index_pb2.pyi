@@ -123,10 +123,12 @@ class IVF(_message.Message):
     def __init__(self, centroids: _Optional[_Iterable[float]] = ..., offsets: _Optional[_Iterable[int]] = ..., lengths: _Optional[_Iterable[int]] = ..., centroids_tensor: _Optional[_Union[Tensor, _Mapping]] = ..., loss: _Optional[float] = ...) -> None: ...
 
 class JsonIndexDetails(_message.Message):
-    __slots__ = ("target_details",)
+    __slots__ = ("path", "target_details")
+    PATH_FIELD_NUMBER: _ClassVar[int]
     TARGET_DETAILS_FIELD_NUMBER: _ClassVar[int]
+    path: str
     target_details: _any_pb2.Any
-    def __init__(self, target_details: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
+    def __init__(self, path: _Optional[str] = ..., target_details: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
 
 class InvertedIndexDetails(_message.Message):
     __slots__ = ("base_tokenizer", "language", "with_position", "max_token_length", "lower_case", "stem", "remove_stop_words", "ascii_folding", "min_ngram_length", "max_ngram_length", "prefix_only", "block_size", "posting_format_version")

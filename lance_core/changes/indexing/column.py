@@ -16,6 +16,8 @@ from lance_core.index.progress import Observer
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
 from lance_core.schema import Field, Schema, join_path, shown_path, split_path
+from lance_core.schema.arrow_types import EXTENSION_NAME
+from lance_core.schema.logical_types import LANCE_JSON
 from lance_core.table.snapshot import Snapshot
 
 _BATCH_BYTES = 4 << 20
@@ -56,9 +58,13 @@ class IndexedColumn:
 
     @property
     def stored_field(self) -> pa.Field:
-        """Name, type and metadata of the indexed values; extension types are replaced by their storage."""
-        shown = self.field.to_arrow()
-        return pa.field(self.field.name, self.field.arrow_type, self.field.nullable, shown.metadata)
+        """Name, type and metadata of the indexed values. Extension types are replaced by their storage;
+        binary JSON keeps the name of its type in the metadata.
+        """
+        metadata = dict(self.field.to_arrow().metadata or {})
+        if self.field.is_json:
+            metadata[EXTENSION_NAME] = LANCE_JSON
+        return pa.field(self.field.name, self.field.arrow_type, self.field.nullable, metadata)
 
     @property
     def default_index_name(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.index.build import IndexKind, RowKeys
+from lance_core.index.json.build import json_kind
 from lance_core.index.scalar.bitmap.build import build_bitmap
 from lance_core.index.scalar.bloom_filter.build import bloom_filter_parameters, build_bloom_filter
 from lance_core.index.scalar.btree.build import btree_parameters, build_btree
@@ -28,7 +29,7 @@ from lance_core.table.indices import vector_type
 _TABLE, _INDEX = "/lance.table.", "/lance.index.pb."
 """Beginnings of the type URLs of details. The reference has its messages in two packages."""
 
-KINDS: Mapping[str, IndexKind] = {
+_PLAIN_KINDS: Mapping[str, IndexKind] = {
     "BTREE": IndexKind(
         _TABLE + "BTreeIndexDetails",
         check_ordered,
@@ -63,6 +64,11 @@ KINDS: Mapping[str, IndexKind] = {
         _TABLE + "InvertedIndexDetails", check_texts, build_text, parameters_of=text_parameters
     ),
     **VECTOR_KINDS,
+}
+_INSIDE_JSON = ("BTREE", "BITMAP", "NGRAM")
+KINDS: Mapping[str, IndexKind] = {
+    **_PLAIN_KINDS,
+    "JSON": json_kind(_INDEX + "JsonIndexDetails", {name: _PLAIN_KINDS[name] for name in _INSIDE_JSON}),
 }
 _OTHER_NAMES = {"FTS": "INVERTED"}
 _VECTOR = "vectorindexdetails"

@@ -50,6 +50,13 @@ class HasTexts:
     texts: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class HasWords:
+    """Condition that a text contains each of some words: runs of letters and numbers, in the same case."""
+
+    words: tuple[str, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class HasLabels:
     """Condition that a list has some labels as elements.
@@ -63,4 +70,4 @@ class HasLabels:
     every: bool
 
 
-Question: TypeAlias = OneOf | Between | IsNull | StartsWith | HasTexts | HasLabels
+Question: TypeAlias = OneOf | Between | IsNull | StartsWith | HasTexts | HasWords | HasLabels

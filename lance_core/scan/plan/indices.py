@@ -21,11 +21,13 @@ import pyroaring
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions import tree
 from lance_core.index.cache import IndexCache
+from lance_core.index.json.details import parse_details
+from lance_core.index.json.values import JsonValue, question_about
 from lance_core.index.row_mask import RowMask, by_fragment, joined
 from lance_core.index.row_sets import ALL, Bitmaps, Keys, keys_of, num_bytes
 from lance_core.index.scalar.answers import TooManyRows
 from lance_core.index.scalar.kinds import SEARCHABLE, SearchableKind
-from lance_core.index.scalar.questions import Between
+from lance_core.index.scalar.questions import Between, Question
 from lance_core.index.segments import OpenSegment, open_segment
 from lance_core.scan.plan.index_questions import Asked, asked, question_text
 from lance_core.schema import Field, Schema
@@ -136,7 +138,7 @@ def ask_indices(
 def finds_values(snapshot: Snapshot, field_id: int) -> bool:
     """Return whether an index finds the rows with some values of a column, and no other rows."""
     return any(
-        segment.field_ids == (field_id,) and _is_searchable(segment, kind)
+        segment.field_ids == (field_id,) and segment.kind == kind and _is_searchable(segment, kind)
         for segment in snapshot.manifest.searchable_segments
         for kind in ("btree", "bitmap")
     )
@@ -150,6 +152,14 @@ class _Index:
     type_name: str
     kind: SearchableKind
     segments: tuple[IndexSegment, ...]
+    json_path: str | None = None
+    """Path of the values inside JSON documents; None if the index has the values of the column."""
+
+    def has_values_of(self, question: Asked) -> bool:
+        """Return whether the index has the values that a question is about."""
+        if question.json is None or self.json_path is None:
+            return question.json is None and self.json_path is None
+        return question.json.is_at(self.json_path)
 
 
 class _Asking:
@@ -206,6 +216,8 @@ class _Asking:
     def _answer(self, question: Asked) -> RowMask | None:
         best: tuple[RowMask, _Index] | None = None
         for index in self._table.by_path.get(question.path, ()):
+            if not index.has_values_of(question):
+                continue
             mask = self._ask(index, question)
             if mask is not None and mask.covered:
                 best = mask, index
@@ -254,7 +266,10 @@ class _Asking:
         covered: pyroaring.BitMap,
         most_rows: int,
     ) -> RowMask | None:
-        answer = index.kind.search(segment, question.question, most_rows)
+        asked_for: Question | None = question.question
+        if question.json is not None and index.kind.value_type is not None:
+            asked_for = question_about(question.json, question.question, index.kind.value_type(segment))
+        answer = None if asked_for is None else index.kind.search(segment, asked_for, most_rows)
         if answer is None:
             return None
         if answer.fragments is not None:
@@ -306,17 +321,17 @@ class _Asking:
 
 
 def _ranges(questions: Sequence[Asked | None]) -> Iterator[tuple[int, int, Asked]]:
-    """Yield the places of a lower and an upper bound of one column, and the question for both."""
-    lows: dict[tree.Path, tuple[int, Between]] = {}
-    highs: dict[tree.Path, tuple[int, Between]] = {}
+    """Yield the places of a lower and an upper bound of one value, and the question for both."""
+    lows: dict[tuple[tree.Path, JsonValue | None], tuple[int, Between]] = {}
+    highs: dict[tuple[tree.Path, JsonValue | None], tuple[int, Between]] = {}
     for number, question in enumerate(questions):
         if question is None or not isinstance(bounds := question.question, Between):
             continue
-        (lows if bounds.high is None else highs).setdefault(question.path, (number, bounds))
-    for path in lows.keys() & highs.keys():
-        (lower, low), (upper, high) = lows[path], highs[path]
+        (lows if bounds.high is None else highs).setdefault((question.path, question.json), (number, bounds))
+    for value in lows.keys() & highs.keys():
+        (lower, low), (upper, high) = lows[value], highs[value]
         bounds = Between(low.low, high.high, low.with_low, high.with_high)
-        yield lower, upper, Asked(path, bounds, negated=False)
+        yield lower, upper, Asked(value[0], bounds, negated=False, json=value[1])
 
 
 @dataclass(frozen=True)
@@ -344,10 +359,14 @@ class _TableIndices:
         by_path: dict[tree.Path, list[_Index]] = {}
         for kind in SEARCHABLE:
             for (name, field_ids), segments in groups.items():
-                mine = [segment for segment in segments if _is_searchable(segment, kind)]
-                if mine and len(field_ids) == 1 and field_ids[0] in paths:
-                    index = _Index(name, mine[0].index_type, SEARCHABLE[kind], tuple(mine))
-                    by_path.setdefault(paths[field_ids[0]], []).append(index)
+                mine: dict[str | None, list[IndexSegment]] = {}
+                for segment in segments:
+                    if _is_searchable(segment, kind):
+                        mine.setdefault(_json_path(segment), []).append(segment)
+                for json_path, some in mine.items():
+                    if len(field_ids) == 1 and field_ids[0] in paths:
+                        index = _Index(name, some[0].index_type, SEARCHABLE[kind], tuple(some), json_path)
+                        by_path.setdefault(paths[field_ids[0]], []).append(index)
         rows = {fragment.id: fragment.physical_rows for fragment in manifest.fragments}
         return cls(by_path, pyroaring.BitMap(rows), rows)
 
@@ -358,7 +377,16 @@ class _TableIndices:
 
 
 def _is_searchable(segment: IndexSegment, kind: str) -> bool:
-    return segment.kind == kind and segment.description.index_version <= SEARCHABLE[kind].newest_version
+    found = segment.kind
+    if found == "json":
+        details = parse_details(segment.details)
+        found = "" if details is None or SEARCHABLE[kind].value_type is None else details.kind
+    return found == kind and segment.description.index_version <= SEARCHABLE[kind].newest_version
+
+
+def _json_path(segment: IndexSegment) -> str | None:
+    details = parse_details(segment.details) if segment.kind == "json" else None
+    return None if details is None else details.path
 
 
 def _paths(schema: Schema) -> dict[int, tree.Path]:

@@ -53,6 +53,11 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
     return Answer(index.sets(np.unique(np.concatenate(rows)), most_rows), True, index.nulls)
 
 
+def value_type(segment: OpenSegment) -> pa.DataType:
+    """Return the type of the values; errors are those of the search in a B-tree."""
+    return BitmapFile(segment).kind
+
+
 @dataclass(frozen=True)
 class _Keys:
     """Distinct values that are not null, and the row of the file of each value and of null."""

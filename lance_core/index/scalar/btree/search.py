@@ -70,6 +70,11 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
     return Answer(from_keys(tree.find(ranges, most_rows)), True, tree.nulls)
 
 
+def value_type(segment: OpenSegment) -> pa.DataType:
+    """Return the type of the values; errors are those of `search`."""
+    return _Tree(segment).lookup.kind
+
+
 @dataclass(frozen=True)
 class _Lookup:
     """Bounds of the pages.

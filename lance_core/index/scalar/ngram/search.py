@@ -19,7 +19,7 @@ import pyroaring
 from lance_core.errors import CorruptFileError
 from lance_core.index.row_mask import by_fragment
 from lance_core.index.scalar.answers import Answer, TooManyRows
-from lance_core.index.scalar.questions import HasTexts, Question, StartsWith
+from lance_core.index.scalar.questions import HasTexts, HasWords, Question, StartsWith
 from lance_core.index.segments import OpenSegment
 
 FILE = "ngram_postings.lance"
@@ -38,6 +38,8 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
         texts: tuple[str, ...] = (question.prefix.decode(errors="replace"),)
     elif isinstance(question, HasTexts):
         texts = question.texts
+    elif isinstance(question, HasWords):
+        texts = question.words
     else:
         return None
     tokens = np.unique(np.concatenate([tokens_of(text) for text in texts] or [np.empty(0, np.uint32)]))

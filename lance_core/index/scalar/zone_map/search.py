@@ -28,13 +28,18 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
 
     Errors are those of the search in a B-tree.
     """
-    known = segment.kept("zones", partial(_read, segment), lambda found: found.nbytes)
+    known = _zone_map(segment)
     if isinstance(question, IsNull):
         return known.zones.nulls(known.values.null, most_rows)
     flags = _may_match(known.values, question)
     if flags is None:
         return None
     return known.zones.answer(np.broadcast_to(flags, known.zones.starts.shape), most_rows)
+
+
+def value_type(segment: OpenSegment) -> pa.DataType:
+    """Return the type of the values; errors are those of the search in a B-tree."""
+    return _zone_map(segment).values.type
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,10 @@ class _ZoneMap:
         """Bytes in memory."""
         bounds = [self.values.least, self.values.most]
         return self.zones.nbytes + sum(int(each.nbytes) for each in bounds if each is not None)
+
+
+def _zone_map(segment: OpenSegment) -> _ZoneMap:
+    return segment.kept("zones", partial(_read, segment), lambda found: found.nbytes)
 
 
 def _may_match(values: Values, question: Question) -> Flags | None:
