@@ -30,6 +30,8 @@ _GROUP_BYTES = 8 << 20
 # much as the job before, up to the most.
 _FIRST_BYTES = 1 << 20
 _MOST_BYTES = 16 << 20
+# Decoded bytes of a job that the calling thread does sooner than it can hand it over and wait for it.
+_ALONE_BYTES = 1 << 20
 # Time after which a reader counts as stalled. Others may then use the memory of what is decoded ahead of it.
 _STALLED_SECONDS = 0.5
 # Decoded bytes that a stream asks for, however little room the budget has.
@@ -174,7 +176,8 @@ def run_ahead(
     A job is stopped when the next job is asked for; that releases its reservation. Closing the generator
     stops all jobs. If the budget is short while the reader of a stream does not read, the jobs after the one
     that it has are given back, and begin again when the reader goes on. The calling thread does the first
-    `num_alone` jobs itself, without worker threads, and begins no other job before the last of them is done.
+    `num_alone` jobs itself, without worker threads, and begins no other job before the last of them is done. It
+    also does a small local job itself if it waits for no other one.
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
@@ -198,7 +201,8 @@ def run_ahead(
                     break
                 upcoming.take()
                 begun.append(Job(work, reservation))
-                if num_alone > 0:
+                is_small = len(begun) == 1 and not is_remote and _estimate(work) <= _ALONE_BYTES
+                if num_alone > 0 or is_small:
                     begun[-1].run()
                 else:
                     begun[-1].begin(is_remote, flow)

@@ -297,6 +297,19 @@ def test_the_first_batches_wait_for_no_other_work(wide):
     assert num_rows + sum(batch.num_rows for batch in batches) == dataset.count_rows()
 
 
+def test_a_small_table_waits_for_no_worker_thread(plain):
+    dataset = lance_core.dataset(plain.uri)
+    release = threading.Event()
+    busy = [worker_pool().submit(release.wait, 60) for _ in range(num_workers())]
+    try:
+        assert dataset.to_table().num_rows == plain.count_rows()
+        assert not any(task.done() for task in busy)
+    finally:
+        release.set()
+        for task in busy:
+            task.result()
+
+
 def test_a_lookup_by_a_filter_does_not_wait_for_scans(wide, monkeypatch):
     """T32: in a server, the first windows of a filtered stream, and of a count, have a lane of their own."""
     monkeypatch.setattr(pools, "_pools", {})
