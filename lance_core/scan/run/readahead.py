@@ -176,8 +176,8 @@ def run_ahead(
     A job is stopped when the next job is asked for; that releases its reservation. Closing the generator
     stops all jobs. If the budget is short while the reader of a stream does not read, the jobs after the one
     that it has are given back, and begin again when the reader goes on. The calling thread does the first
-    `num_alone` jobs itself, without worker threads, and begins no other job before the last of them is done. It
-    also does a small local job itself if it waits for no other one.
+    `num_alone` jobs itself, without worker threads, and begins no other job before the last of them is done.
+    A small local job that waits for no other one is also done by it.
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
