@@ -351,6 +351,7 @@ ELSEWHERE: Mapping[str, str] = {
     "optimize": "`Client.compact`",
     "prewarm_index": _INDICES,
     "read_transaction": "`Client.find_transaction`",
+    "remap_row_addrs": _INDICES,
     "replace_field_metadata": _SETTINGS,
     "replace_schema_metadata": _SETTINGS,
     "restore": "`Client.restore`",

@@ -36,7 +36,7 @@ class Indexing(OpenedDataset):
     @property
     def has_index(self) -> bool:
         """Whether the version has any index."""
-        return bool(self._snapshot.manifest.index_segments)
+        return bool(self._snapshot.manifest.stored_index_segments)
 
     def describe_indices(self) -> list[IndexDescription]:
         """Return the indices by name, as the manifest lists them."""
@@ -110,6 +110,29 @@ class Indexing(OpenedDataset):
                 raise InvalidInputError("vector index of a column", found=column)
             index_name = names[0]
         return self.get_ivf_model(index_name).centroids
+
+    def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
+        """Translate row addresses that were read before compactions with `defer_index_remap`.
+
+        The dataset knows such a compaction until `optimize_indices` has rewritten all indices. Translate
+        addresses soon after the compaction: addresses from before a forgotten compaction are returned
+        unchanged.
+
+        Args:
+            addrs: Row addresses (`_rowaddr`) as uint64, with nulls or without.
+
+        Returns:
+            The present row addresses, null for rows that were deleted before a compaction; None if the
+            dataset knows no such compaction.
+
+        Raises:
+            InvalidInputError: `addrs` has another type.
+            CorruptFileError: The description of a compaction is damaged.
+        """
+        from lance_core.index.moving.reused_fragments import present_addresses  # late: it is rarely needed
+
+        reuse = self.snapshot.manifest.fragment_reuse
+        return None if reuse is None else present_addresses(reuse, addrs)
 
     def prewarm_index(
         self,

@@ -25,7 +25,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "mem_wal_index_details": _WAL,
         "mem_wal_writer": _WAL,
         "merge_index_metadata": _INDICES,
-        "remap_row_addrs": "stable row ids",
         "storage_options_accessor": _OPTIONS,
     },
     "LanceOperation": {

@@ -61,13 +61,13 @@ class Compaction:
         Args:
             dataset: The dataset at any version.
             rewrites: Results of all tasks of a plan, or of some.
-            options: Checked only; the tasks carry their options.
+            options: Options by name. Only `defer_index_remap` counts; the tasks carry the others.
 
         Raises:
             CommitConflictError: Fragments were changed since the plan; the files of the results stay.
         """
-        _options(dataset, options)
-        made = compaction.commit(dataset.snapshot, rewrites)
+        deferred = _options(dataset, options).defer_index_remap
+        made = compaction.commit(dataset.snapshot, rewrites, defer_index_remap=deferred)
         dataset.move_to(made)
         metrics = sum((result.metrics for result in rewrites), CompactionMetrics())
         return replace(metrics, lost_coverage=compaction.lost_coverage(made.storage, made.manifest))

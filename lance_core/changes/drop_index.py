@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
-from lance_core.commit.index_section import IndexSectionEditor
+from lance_core.commit.index_section import index_entries
 from lance_core.errors import IndexNotFoundError, UnsupportedFeatureError
-from lance_core.table.indices import FRAGMENT_REUSE, MEM_WAL
+from lance_core.table.fragment_reuse import FRAGMENT_REUSE
+from lance_core.table.indices import MEM_WAL
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import create_index, new_transaction
@@ -33,7 +34,7 @@ def drop_index(
         raise UnsupportedFeatureError("dropping an index of the system", found=name)
 
     def attempt(current: Snapshot) -> Manifest:
-        segments = IndexSectionEditor(current.manifest.index_section).segments
+        segments = index_entries(current.manifest)
         removed = [segment for segment in segments if segment.name == name]
         if not removed:
             names = sorted({segment.name for segment in segments})

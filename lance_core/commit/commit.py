@@ -22,6 +22,7 @@ from datetime import timedelta
 
 from lance_core.commit.conflict_rules import touched_fragments
 from lance_core.commit.conflicts import Verdict, check_conflict
+from lance_core.commit.index_section import DeferredMoves
 from lance_core.commit.next_manifest import TableSettings, dictionary_values, next_manifest
 from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
 from lance_core.commit.transaction_lookup import require_operation
@@ -61,6 +62,7 @@ def commit(
     sync: bool = True,
     max_attempts: int = MAX_ATTEMPTS,
     timeout: timedelta | None = None,
+    deferred_moves: DeferredMoves | None = None,
 ) -> Manifest:
     """Make the next version from a transaction, whose data files are complete.
 
@@ -79,6 +81,7 @@ def commit(
         sync: make everything durable before the commit is acknowledged.
         max_attempts: number of attempts, each of which may lose against another writer.
         timeout: no attempt begins later than this after the first; None means no limit. It must be positive.
+        deferred_moves: moves of a rewrite that leaves index files as they are.
 
     Returns:
         The manifest of the new version.
@@ -95,7 +98,13 @@ def commit(
         raise InvalidInputError("commit_timeout", expected="a non-zero, positive duration", found=timeout)
     deadline = math.inf if timeout is None else time.monotonic() + timeout.total_seconds()
     attempt = _Attempt(
-        storage, transaction, settings or TableSettings(), affected_rows or {}, inverted_names, sync
+        storage,
+        transaction,
+        settings or TableSettings(),
+        affected_rows or {},
+        inverted_names,
+        sync,
+        deferred_moves,
     )
     operation = _operation_of(transaction)
     try:
@@ -150,8 +159,10 @@ class _Attempt:
         affected_rows: Mapping[int, Offsets],
         inverted_names: bool,
         sync: bool,
+        deferred_moves: DeferredMoves | None,
     ) -> None:
         self._storage = storage
+        self._deferred_moves = deferred_moves
         self._transaction = Transaction()
         self._transaction.CopyFrom(transaction)
         self._settings = settings
@@ -179,6 +190,7 @@ class _Attempt:
             self._transaction,
             self._settings,
             read_version=lambda version: self._counted(read_manifest(self._storage, version)),
+            deferred_moves=self._deferred_moves,
         )
         serialized = self._transaction.SerializeToString()
         if message.transaction_file:
@@ -200,7 +212,7 @@ class _Attempt:
             self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
         if listing and listing.has_hint:
             self._forget_hint()
-        return written_manifest(message, serialized, index_section, path, data)
+        return written_manifest(message, serialized, index_section, path, data, self._storage.read_range)
 
     def _counted(self, manifest: Manifest) -> Manifest:
         """Return an earlier manifest with its row counts.

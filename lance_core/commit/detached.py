@@ -74,7 +74,7 @@ def commit_detached(
             raise CommitUnknownError(
                 f"the storage did not answer: version {message.version} may or may not exist"
             ) from error
-        return written_manifest(message, serialized, index_section, path, data)
+        return written_manifest(message, serialized, index_section, path, data, storage.read_range)
     raise CommitConflictError(f"{_MAX_ATTEMPTS} random version numbers were taken", retryable=True)
 
 

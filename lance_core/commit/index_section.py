@@ -5,18 +5,25 @@ lacks a fragment, reads cost more time. If the bitmap names a fragment that the 
 lose rows. Therefore fragments whose indexed values change leave the bitmap, and only fragments with indexed
 rows enter it.
 
+After compactions that left index files as they were, bitmaps may name old fragments (see
+`lance_core.table.fragment_reuse`). Before a bitmap changes for another reason, all bitmaps are translated to
+the present fragments, as the reference does it.
+
 Source: docs/format.md, "Operations".
 """
 
-from collections.abc import Collection, Iterable, Set
+from collections.abc import Callable, Collection, Iterable, Set
+from dataclasses import dataclass
 from itertools import groupby
 
 import pyroaring
 from google.protobuf.message import DecodeError
 
-from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import CommitConflictError, CorruptFileError, InvalidInputError
 from lance_core.proto import index_pb2, table_pb2
-from lance_core.table.indices import FRAGMENT_REUSE, MEM_WAL
+from lance_core.table.fragment_reuse import FRAGMENT_REUSE, ZONES, FragmentReuse
+from lance_core.table.indices import MEM_WAL
+from lance_core.table.manifest import Manifest
 
 _BTREE_OF_ADDRESSES = 1
 """Index version from which a B-tree names rows by address, even if the table has stable row ids."""
@@ -29,11 +36,34 @@ Moves = Iterable[tuple[Set[int], Set[int]]]
 """Pairs of the ids of old fragments and the ids of the new fragments with their rows."""
 
 
+@dataclass(frozen=True)
+class DeferredMoves:
+    """Entry `__lance_frag_reuse` of a compaction that leaves index files as they are.
+
+    Attributes:
+        entry: The new entry, with the moves of this compaction and of earlier ones.
+        replaces: Uuid of the entry with the earlier moves; None if there was no entry.
+    """
+
+    entry: table_pb2.IndexMetadata
+    replaces: bytes | None
+
+
 class IndexSectionEditor:
     """Index section of the next version. It is decoded when an entry must change."""
 
-    def __init__(self, section: bytes | None) -> None:
+    def __init__(
+        self, section: bytes | None, reuse: Callable[[], FragmentReuse | None] = lambda: None
+    ) -> None:
+        """Begin with a section.
+
+        Args:
+            section: Serialized section; None without indices.
+            reuse: Returns `Manifest.fragment_reuse` of the version that has the section. It is called when
+                the coverage must change.
+        """
         self._section = section
+        self._reuse = reuse
         self._message: table_pb2.IndexSection | None = None
         self._is_changed = False
 
@@ -64,6 +94,7 @@ class IndexSectionEditor:
     def replace(self, section: bytes | None) -> None:
         """Replace the whole section; None means no indices."""
         self._section, self._message, self._is_changed = section, None, False
+        self._reuse = lambda: None
 
     def add(self, segments: Iterable[table_pb2.IndexMetadata]) -> None:
         """Add entries. An added entry replaces the entry with the same uuid."""
@@ -86,14 +117,13 @@ class IndexSectionEditor:
             field_ids: fields whose values changed.
 
         Raises:
-            UnsupportedFeatureError: the table has a fragment reuse index, so that bitmaps name replaced
-                fragments.
+            LanceError: the fragment reuse index of the table cannot be read.
         """
         changed, fields = pyroaring.BitMap(fragment_ids), set(field_ids)
         affected = [segment for segment in self.segments if fields.intersection(_fields(segment))]
         if not changed or not affected:
             return
-        self._refuse_fragment_reuse("changing an indexed column")
+        self.follow_reuse()
         for segment in affected:
             self._set_coverage(segment, coverage(segment) - changed)
 
@@ -111,13 +141,14 @@ class IndexSectionEditor:
             stable_row_ids: whether the table has stable row ids.
 
         Raises:
-            UnsupportedFeatureError: the table has a fragment reuse index, so that bitmaps name replaced
-                fragments.
             InvalidInputError: an index covers only some old fragments of a group.
+            LanceError: the fragment reuse index of the table cannot be read.
         """
-        self._refuse_fragment_reuse("compaction")
+        self.follow_reuse()
         groups = [(pyroaring.BitMap(old), pyroaring.BitMap(new)) for old, new in moves]
         for segment in self.segments:
+            if _is_of_system(segment):
+                continue
             before = coverage(segment)
             after = before.copy()
             by_id = names_rows_by_id(segment, stable_row_ids)
@@ -137,6 +168,54 @@ class IndexSectionEditor:
                 after |= new
             if after != before:
                 self._set_coverage(segment, after)
+
+    def defer(self, moves: Moves, deferred: DeferredMoves) -> None:
+        """Keep index files and coverage as they are after rows moved to other fragments, and add the entry
+        with which readers translate both.
+
+        Nobody can translate zones of rows, so indices of zones lose the old fragments.
+
+        Args:
+            moves: old fragments and the new fragments with their rows.
+            deferred: the entry.
+
+        Raises:
+            CommitConflictError: the entry was made for another version of the section; retryable.
+        """
+        self.replace_reuse(deferred.entry, deferred.replaces)
+        old = pyroaring.BitMap().union(*(pyroaring.BitMap(ids) for ids, _ in moves))
+        for segment in self.segments:
+            if kind_of(segment) in ZONES and coverage(segment) & old:
+                self._set_coverage(segment, coverage(segment) - old)
+
+    def replace_reuse(self, entry: table_pb2.IndexMetadata | None, replaces: bytes | None) -> None:
+        """Replace the entry `__lance_frag_reuse`.
+
+        Args:
+            entry: the new entry; None to have none.
+            replaces: uuid of the replaced entry; None if there should be none.
+
+        Raises:
+            CommitConflictError: the section has another entry than the replaced one; retryable.
+        """
+        present = [segment.uuid.uuid for segment in self.segments if segment.name == FRAGMENT_REUSE]
+        if present != ([] if replaces is None else [replaces]):
+            raise CommitConflictError("the fragment reuse index was changed meanwhile", retryable=True)
+        self.remove(set(present))
+        if entry is not None:
+            self.add([entry])
+
+    def follow_reuse(self) -> None:
+        """Translate the coverage of all indices to the present fragments.
+
+        Raises:
+            LanceError: the fragment reuse index of the table cannot be read.
+        """
+        reuse = self._reuse() if self._section or self._message else None
+        for segment in self.segments if reuse else ():
+            followed = _followed(segment, reuse)
+            if followed is not None:
+                self._set_coverage(segment, followed)
 
     def follow(self, old_ids: Collection[int], new_ids: Collection[int], changed_ids: Iterable[int]) -> None:
         """Let indices cover the new fragments of moved rows, if these fragments have no other rows.
@@ -173,7 +252,7 @@ class IndexSectionEditor:
         kept = [
             segment for segment in self.segments if _is_of_system(segment) or _fields(segment) <= field_ids
         ]
-        if not any(segment.name == FRAGMENT_REUSE for segment in kept):
+        if not any(segment.name == FRAGMENT_REUSE for segment in kept):  # bitmaps name present fragments
             useful = _useful(kept, pyroaring.BitMap(fragment_ids))
             kept = [segment for segment in kept if _is_of_system(segment) or segment.uuid.uuid in useful]
         self._keep(kept)
@@ -190,15 +269,30 @@ class IndexSectionEditor:
         if len(kept) != len(self.segments):
             self._message, self._is_changed = table_pb2.IndexSection(indices=kept), True
 
-    def _refuse_fragment_reuse(self, what: str) -> None:
-        if any(segment.name == FRAGMENT_REUSE for segment in self.segments):
-            raise UnsupportedFeatureError(
-                f"{what} while indices name fragments that became others", found=FRAGMENT_REUSE
-            )
-
     def _set_coverage(self, segment: table_pb2.IndexMetadata, covered: pyroaring.BitMap) -> None:
         segment.fragment_bitmap = bytes(covered.serialize())
         self._is_changed = True
+
+
+def index_entries(manifest: Manifest) -> list[table_pb2.IndexMetadata]:
+    """Return the entries of the index section of a version, for reading only. Their bitmaps name present
+    fragments.
+
+    Raises:
+        LanceError: the section or the fragment reuse index cannot be read.
+    """
+    editor = IndexSectionEditor(manifest.index_section, lambda: manifest.fragment_reuse)
+    editor.follow_reuse()
+    return list(editor.segments)
+
+
+def _followed(segment: table_pb2.IndexMetadata, reuse: FragmentReuse | None) -> pyroaring.BitMap | None:
+    """Return the present fragments that an index covers; None if they are those of its bitmap."""
+    if reuse is None or _is_of_system(segment) or not segment.fragment_bitmap:
+        return None
+    covered = coverage(segment)
+    followed = reuse.followed(covered, kind_of(segment), segment.dataset_version)
+    return None if followed == covered else followed
 
 
 def kind_of(segment: table_pb2.IndexMetadata) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.commit.index_section import IndexSectionEditor
+from lance_core.commit.index_section import DeferredMoves, IndexSectionEditor
 from lance_core.commit.operations import (
     append,
     create_index,
@@ -74,6 +74,7 @@ def next_manifest(
     settings: TableSettings,
     *,
     read_version: Callable[[int], Manifest],
+    deferred_moves: DeferredMoves | None = None,
 ) -> tuple[table_pb2.Manifest, bytes | None]:
     """Return the manifest of the next version without positions, and the index section for its file.
 
@@ -82,6 +83,7 @@ def next_manifest(
         transaction: transaction with an operation.
         settings: version of the files that an overwrite adds, and settings of a new table.
         read_version: returns the manifest of another version of the table.
+        deferred_moves: moves of a rewrite that leaves index files as they are.
 
     Raises:
         UnsupportedFeatureError: this package cannot write to the table, or cannot apply the operation.
@@ -101,10 +103,15 @@ def next_manifest(
     context = Context(
         version=current.version + 1 if current else 1,
         stable_row_ids=current.has_stable_row_ids if current else settings.stable_row_ids,
-        indices=IndexSectionEditor(current.index_section if current else None),
+        indices=(
+            IndexSectionEditor(current.index_section, lambda: current.fragment_reuse)
+            if current
+            else IndexSectionEditor(None)
+        ),
         settings=settings,
         is_new=current is None,
         read_version=read_version,
+        deferred_moves=deferred_moves,
     )
     sort_fragments(message)
     if message.fragments:  # old libraries did not record the highest id
@@ -136,7 +143,7 @@ def _check_writable(current: Manifest, operation: str) -> None:
             file=current.name,
         )
     feature_flags.check_writable(current.reader_feature_flags, current.writer_feature_flags, current.name)
-    if any(segment.name == MEM_WAL for segment in current.index_segments):
+    if any(segment.name == MEM_WAL for segment in current.stored_index_segments):
         raise UnsupportedFeatureError("writing beside a write-ahead log", file=current.name, found=MEM_WAL)
 
 

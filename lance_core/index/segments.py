@@ -7,6 +7,7 @@ A search asks `OpenSegment` for a file, for a whole column, or keeps what it der
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError
 from lance_core.index.cache import IndexCache
 from lance_core.index.index_file import IndexFile
+from lance_core.index.moving.moved_rows import Addresses, MovesInTurn
+from lance_core.index.moving.reused_fragments import moves_of
 from lance_core.storage import Storage
 from lance_core.table.indices import DIRECTORY, IndexSegment
 from lance_core.table.snapshot import Snapshot
@@ -22,6 +25,24 @@ T = TypeVar("T")
 
 # Memory of an open file besides its metadata: the descriptor, the memory map, the readers of its columns.
 _FILE_BYTES = 16 << 10
+
+
+@dataclass(frozen=True)
+class ReuseMoves:
+    """Moves of rows since index files were written.
+
+    Attributes:
+        uuid: Uuid of the fragment reuse index that describes them.
+        moves: The translation of row addresses.
+    """
+
+    uuid: str
+    moves: MovesInTurn
+
+    @property
+    def num_bytes(self) -> int:
+        """Estimated bytes in memory."""
+        return self.moves.num_bytes
 
 
 class OpenSegment:
@@ -34,15 +55,45 @@ class OpenSegment:
         cache: Cache of what is read from them.
     """
 
-    def __init__(self, entry: IndexSegment, storage: Storage, directory: str, cache: IndexCache) -> None:
+    def __init__(
+        self,
+        entry: IndexSegment,
+        storage: Storage,
+        directory: str,
+        cache: IndexCache,
+        moves: ReuseMoves | None = None,
+    ) -> None:
+        """Open a segment.
+
+        Args:
+            entry: The segment as the manifest describes it.
+            storage: Storage of its files.
+            directory: Directory of its files in the storage.
+            cache: Cache of what is read from them.
+            moves: Moves of rows since index files were written; None if there are none.
+        """
         self.entry = entry
         self.storage = storage
         self.directory = directory
         self.cache = cache
-        self._key = (storage.uri, directory)
+        self._moves = moves
+        # What is derived from files has translated row addresses.
+        self._key = (storage.uri, directory, None if moves is None else moves.uuid)
 
     def __repr__(self) -> str:
         return f"OpenSegment({self.entry.name!r}, {self.directory!r})"
+
+    def present(self, addresses: Addresses) -> Addresses:
+        """Return the present row addresses for row addresses in the files.
+
+        The address of a removed row is that of a fragment that the table does not have any more.
+        """
+        return addresses if self._moves is None else self._moves.moves.translate(addresses)[0]
+
+    @property
+    def has_moved_rows(self) -> bool:
+        """Whether `present` changes addresses."""
+        return self._moves is not None
 
     def path(self, name: str) -> str:
         """Return the path of a file of the segment in the storage."""
@@ -109,20 +160,40 @@ class OpenSegment:
         return self.cache.keep((*self._key, what), value, num_bytes)
 
 
+def reuse_moves(snapshot: Snapshot, cache: IndexCache) -> ReuseMoves | None:
+    """Return the moves of rows that index files do not know; None if there are none. The cache keeps them.
+
+    Raises:
+        CorruptFileError: The fragment reuse index contradicts itself.
+        UnsupportedFeatureError: The fragment reuse index is too large.
+        LanceError: The fragment reuse index cannot be read.
+    """
+    reuse = snapshot.manifest.fragment_reuse
+    if reuse is None:
+        return None
+    return cache.get(
+        ("moves", snapshot.storage.uri, reuse.uuid),
+        lambda: ReuseMoves(reuse.uuid, moves_of(reuse)),
+        lambda moves: moves.num_bytes,
+    )
+
+
 def open_segment(snapshot: Snapshot, entry: IndexSegment, cache: IndexCache) -> OpenSegment:
     """Return a segment of an index of a snapshot. Nothing is read yet.
 
     Raises:
-        CorruptFileError: The segment is in a base path that the manifest lacks.
+        CorruptFileError: The segment is in a base path that the manifest lacks; or an error of
+            `reuse_moves`.
         LanceError: The base path of the segment cannot be opened.
     """
     base_id = entry.description.base_id
+    moves = reuse_moves(snapshot, cache)
     if base_id is None:
-        return OpenSegment(entry, snapshot.storage, f"{DIRECTORY}/{entry.description.uuid}", cache)
+        return OpenSegment(entry, snapshot.storage, f"{DIRECTORY}/{entry.description.uuid}", cache, moves)
     base = snapshot.manifest.base_paths.get(base_id)
     if base is None:
         raise CorruptFileError(
             f"base path of index {entry.name!r}", file=snapshot.manifest.name, found=base_id
         )
     directory = f"{base.directory(DIRECTORY)}{entry.description.uuid}"
-    return OpenSegment(entry, snapshot.storage_of(base_id), directory, cache)
+    return OpenSegment(entry, snapshot.storage_of(base_id), directory, cache, moves)

@@ -100,7 +100,7 @@ def publish_clone(
         raise DatasetExistsError("another writer created a dataset at the target meanwhile") from None
     except PutUnknownError as error:
         raise CommitUnknownError("the storage did not answer: the dataset may or may not exist") from error
-    return replace(source, storage=target, manifest=parse_manifest(data, path))
+    return replace(source, storage=target, manifest=parse_manifest(data, path, target.read_range))
 
 
 def _first_manifest(source: Snapshot, branch: str | None) -> tuple[table_pb2.Manifest, bytes | None]:

@@ -91,7 +91,7 @@ def _files_of(source: Snapshot) -> Iterator[tuple[Storage, str, str]]:
             root = _root_of(source, deletions.base_id, DELETIONS)
             new_path = f"{DELETIONS}/{deletions.path.removeprefix(root)}"
             yield source.storage_of(deletions.base_id), deletions.path, new_path
-    for segment in source.manifest.index_segments:
+    for segment in source.manifest.stored_index_segments:
         storage = source.storage_of(segment.description.base_id)
         for path in _listed(storage, f"{INDICES}/{segment.description.uuid}"):
             yield storage, path, path

@@ -57,7 +57,7 @@ class ReferencedFiles:
             if fragment.HasField("deletion_file"):
                 deletions.add(deletion_file_name(fragment.id, fragment.deletion_file))
         indices = self._names.setdefault("index", set())
-        indices.update(segment.description.uuid for segment in manifest.index_segments)
+        indices.update(segment.description.uuid for segment in manifest.stored_index_segments)
         if manifest.message.transaction_file:
             self._names.setdefault("transaction", set()).add(manifest.message.transaction_file)
 

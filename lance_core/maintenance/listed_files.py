@@ -128,7 +128,7 @@ def _files_of(
         if deletions is not None:
             yield base_uri(deletions.base_id), deletions.path, "deletion file"
     owner = Snapshot(snapshot.storage, manifest, snapshot.open_base)
-    for segment in manifest.index_segments:
+    for segment in manifest.stored_index_segments:
         base_id, uuid = segment.description.base_id, segment.description.uuid
         if (base_id, uuid) not in known:
             listed = owner.storage_of(base_id).list_files(f"{INDICES}/{uuid}")

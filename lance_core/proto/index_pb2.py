@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clance_core/proto/index.proto\x12\x0blance.index\x1a\x19google/protobuf/any.proto\"\xee\x05\n\x12VectorIndexDetails\x12\x13\n\x0bmetric_type\x18\x01 \x01(\r\x12\x1d\n\x15target_partition_size\x18\x02 \x01(\x04\x12@\n\x11hnsw_index_config\x18\x03 \x01(\x0b\x32%.lance.index.VectorIndexDetails.Graph\x12:\n\x02pq\x18\x04 \x01(\x0b\x32,.lance.index.VectorIndexDetails.ProductCodesH\x00\x12\x39\n\x02sq\x18\x05 \x01(\x0b\x32+.lance.index.VectorIndexDetails.ScalarCodesH\x00\x12:\n\x02rq\x18\x06 \x01(\x0b\x32,.lance.index.VectorIndexDetails.RotatedCodesH\x00\x12\x35\n\x04\x66lat\x18\x08 \x01(\x0b\x32%.lance.index.VectorIndexDetails.PlainH\x00\x12H\n\rruntime_hints\x18\t \x03(\x0b\x32\x31.lance.index.VectorIndexDetails.RuntimeHintsEntry\x1aL\n\x05Graph\x12\x17\n\x0fmax_connections\x18\x01 \x01(\r\x12\x17\n\x0f\x63onstruction_ef\x18\x02 \x01(\r\x12\x11\n\tmax_level\x18\x03 \x01(\r\x1a\x39\n\x0cProductCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x12\x17\n\x0fnum_sub_vectors\x18\x02 \x01(\r\x1a\x1f\n\x0bScalarCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x1a\x37\n\x0cRotatedCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x12\x15\n\rrotation_type\x18\x02 \x01(\r\x1a\x07\n\x05Plain\x1a\x33\n\x11RuntimeHintsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b\x63ompression\"\x89\x04\n\x19\x46ragmentReuseIndexDetails\x12@\n\x06inline\x18\x01 \x01(\x0b\x32..lance.index.FragmentReuseIndexDetails.ContentH\x00\x12G\n\x08\x65xternal\x18\x02 \x01(\x0b\x32\x33.lance.index.FragmentReuseIndexDetails.ExternalFileH\x00\x1aK\n\x07\x43ontent\x12@\n\x08versions\x18\x01 \x03(\x0b\x32..lance.index.FragmentReuseIndexDetails.Version\x1aG\n\x07Version\x12<\n\x06groups\x18\x03 \x03(\x0b\x32,.lance.index.FragmentReuseIndexDetails.Group\x1a\x97\x01\n\x05Group\x12\x46\n\rold_fragments\x18\x02 \x03(\x0b\x32/.lance.index.FragmentReuseIndexDetails.Fragment\x12\x46\n\rnew_fragments\x18\x03 \x03(\x0b\x32/.lance.index.FragmentReuseIndexDetails.Fragment\x1a\x16\n\x08\x46ragment\x12\n\n\x02id\x18\x01 \x01(\x04\x1a\x0e\n\x0c\x45xternalFileB\t\n\x07\x63ontent\"8\n\x06Tensor\x12\x11\n\tdata_type\x18\x01 \x01(\r\x12\r\n\x05shape\x18\x02 \x03(\r\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"\x85\x01\n\x03IVF\x12\x11\n\tcentroids\x18\x01 \x03(\x02\x12\x0f\n\x07offsets\x18\x02 \x03(\x04\x12\x0f\n\x07lengths\x18\x03 \x03(\r\x12-\n\x10\x63\x65ntroids_tensor\x18\x04 \x01(\x0b\x32\x13.lance.index.Tensor\x12\x11\n\x04loss\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x07\n\x05_loss\"N\n\x10JsonIndexDetails\x12\x0c\n\x04path\x18\x01 \x01(\t\x12,\n\x0etarget_details\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any\"\xf4\x02\n\x14InvertedIndexDetails\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x12\x12\n\nblock_size\x18\x0c \x01(\r\x12\x1e\n\x16posting_format_version\x18\x0f \x01(\rB\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_length\",\n\x13ZoneMapIndexDetails\x12\x15\n\rrows_per_zone\x18\x01 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clance_core/proto/index.proto\x12\x0blance.index\x1a\x19google/protobuf/any.proto\"\xee\x05\n\x12VectorIndexDetails\x12\x13\n\x0bmetric_type\x18\x01 \x01(\r\x12\x1d\n\x15target_partition_size\x18\x02 \x01(\x04\x12@\n\x11hnsw_index_config\x18\x03 \x01(\x0b\x32%.lance.index.VectorIndexDetails.Graph\x12:\n\x02pq\x18\x04 \x01(\x0b\x32,.lance.index.VectorIndexDetails.ProductCodesH\x00\x12\x39\n\x02sq\x18\x05 \x01(\x0b\x32+.lance.index.VectorIndexDetails.ScalarCodesH\x00\x12:\n\x02rq\x18\x06 \x01(\x0b\x32,.lance.index.VectorIndexDetails.RotatedCodesH\x00\x12\x35\n\x04\x66lat\x18\x08 \x01(\x0b\x32%.lance.index.VectorIndexDetails.PlainH\x00\x12H\n\rruntime_hints\x18\t \x03(\x0b\x32\x31.lance.index.VectorIndexDetails.RuntimeHintsEntry\x1aL\n\x05Graph\x12\x17\n\x0fmax_connections\x18\x01 \x01(\r\x12\x17\n\x0f\x63onstruction_ef\x18\x02 \x01(\r\x12\x11\n\tmax_level\x18\x03 \x01(\r\x1a\x39\n\x0cProductCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x12\x17\n\x0fnum_sub_vectors\x18\x02 \x01(\r\x1a\x1f\n\x0bScalarCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x1a\x37\n\x0cRotatedCodes\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x12\x15\n\rrotation_type\x18\x02 \x01(\r\x1a\x07\n\x05Plain\x1a\x33\n\x11RuntimeHintsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b\x63ompression\"\x9a\x05\n\x19\x46ragmentReuseIndexDetails\x12@\n\x06inline\x18\x01 \x01(\x0b\x32..lance.index.FragmentReuseIndexDetails.ContentH\x00\x12G\n\x08\x65xternal\x18\x02 \x01(\x0b\x32\x33.lance.index.FragmentReuseIndexDetails.ExternalFileH\x00\x1aK\n\x07\x43ontent\x12@\n\x08versions\x18\x01 \x03(\x0b\x32..lance.index.FragmentReuseIndexDetails.Version\x1a`\n\x07Version\x12\x17\n\x0f\x64\x61taset_version\x18\x01 \x01(\x04\x12<\n\x06groups\x18\x03 \x03(\x0b\x32,.lance.index.FragmentReuseIndexDetails.Group\x1a\xb2\x01\n\x05Group\x12\x19\n\x11\x63hanged_row_addrs\x18\x01 \x01(\x0c\x12\x46\n\rold_fragments\x18\x02 \x03(\x0b\x32/.lance.index.FragmentReuseIndexDetails.Fragment\x12\x46\n\rnew_fragments\x18\x03 \x03(\x0b\x32/.lance.index.FragmentReuseIndexDetails.Fragment\x1aG\n\x08\x46ragment\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x15\n\rphysical_rows\x18\x02 \x01(\x04\x12\x18\n\x10num_deleted_rows\x18\x03 \x01(\x04\x1a:\n\x0c\x45xternalFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x0c\n\x04size\x18\x03 \x01(\x04\x42\t\n\x07\x63ontent\"8\n\x06Tensor\x12\x11\n\tdata_type\x18\x01 \x01(\r\x12\r\n\x05shape\x18\x02 \x03(\r\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\"\x85\x01\n\x03IVF\x12\x11\n\tcentroids\x18\x01 \x03(\x02\x12\x0f\n\x07offsets\x18\x02 \x03(\x04\x12\x0f\n\x07lengths\x18\x03 \x03(\r\x12-\n\x10\x63\x65ntroids_tensor\x18\x04 \x01(\x0b\x32\x13.lance.index.Tensor\x12\x11\n\x04loss\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\x07\n\x05_loss\"N\n\x10JsonIndexDetails\x12\x0c\n\x04path\x18\x01 \x01(\t\x12,\n\x0etarget_details\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any\"\xf4\x02\n\x14InvertedIndexDetails\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x12\x12\n\nblock_size\x18\x0c \x01(\r\x12\x1e\n\x16posting_format_version\x18\x0f \x01(\rB\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_length\",\n\x13ZoneMapIndexDetails\x12\x15\n\rrows_per_zone\x18\x01 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,25 +49,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VECTORINDEXDETAILS_RUNTIMEHINTSENTRY']._serialized_start=757
   _globals['_VECTORINDEXDETAILS_RUNTIMEHINTSENTRY']._serialized_end=808
   _globals['_FRAGMENTREUSEINDEXDETAILS']._serialized_start=826
-  _globals['_FRAGMENTREUSEINDEXDETAILS']._serialized_end=1347
+  _globals['_FRAGMENTREUSEINDEXDETAILS']._serialized_end=1492
   _globals['_FRAGMENTREUSEINDEXDETAILS_CONTENT']._serialized_start=994
   _globals['_FRAGMENTREUSEINDEXDETAILS_CONTENT']._serialized_end=1069
   _globals['_FRAGMENTREUSEINDEXDETAILS_VERSION']._serialized_start=1071
-  _globals['_FRAGMENTREUSEINDEXDETAILS_VERSION']._serialized_end=1142
-  _globals['_FRAGMENTREUSEINDEXDETAILS_GROUP']._serialized_start=1145
-  _globals['_FRAGMENTREUSEINDEXDETAILS_GROUP']._serialized_end=1296
-  _globals['_FRAGMENTREUSEINDEXDETAILS_FRAGMENT']._serialized_start=1298
-  _globals['_FRAGMENTREUSEINDEXDETAILS_FRAGMENT']._serialized_end=1320
-  _globals['_FRAGMENTREUSEINDEXDETAILS_EXTERNALFILE']._serialized_start=1322
-  _globals['_FRAGMENTREUSEINDEXDETAILS_EXTERNALFILE']._serialized_end=1336
-  _globals['_TENSOR']._serialized_start=1349
-  _globals['_TENSOR']._serialized_end=1405
-  _globals['_IVF']._serialized_start=1408
-  _globals['_IVF']._serialized_end=1541
-  _globals['_JSONINDEXDETAILS']._serialized_start=1543
-  _globals['_JSONINDEXDETAILS']._serialized_end=1621
-  _globals['_INVERTEDINDEXDETAILS']._serialized_start=1624
-  _globals['_INVERTEDINDEXDETAILS']._serialized_end=1996
-  _globals['_ZONEMAPINDEXDETAILS']._serialized_start=1998
-  _globals['_ZONEMAPINDEXDETAILS']._serialized_end=2042
+  _globals['_FRAGMENTREUSEINDEXDETAILS_VERSION']._serialized_end=1167
+  _globals['_FRAGMENTREUSEINDEXDETAILS_GROUP']._serialized_start=1170
+  _globals['_FRAGMENTREUSEINDEXDETAILS_GROUP']._serialized_end=1348
+  _globals['_FRAGMENTREUSEINDEXDETAILS_FRAGMENT']._serialized_start=1350
+  _globals['_FRAGMENTREUSEINDEXDETAILS_FRAGMENT']._serialized_end=1421
+  _globals['_FRAGMENTREUSEINDEXDETAILS_EXTERNALFILE']._serialized_start=1423
+  _globals['_FRAGMENTREUSEINDEXDETAILS_EXTERNALFILE']._serialized_end=1481
+  _globals['_TENSOR']._serialized_start=1494
+  _globals['_TENSOR']._serialized_end=1550
+  _globals['_IVF']._serialized_start=1553
+  _globals['_IVF']._serialized_end=1686
+  _globals['_JSONINDEXDETAILS']._serialized_start=1688
+  _globals['_JSONINDEXDETAILS']._serialized_end=1766
+  _globals['_INVERTEDINDEXDETAILS']._serialized_start=1769
+  _globals['_INVERTEDINDEXDETAILS']._serialized_end=2141
+  _globals['_ZONEMAPINDEXDETAILS']._serialized_start=2143
+  _globals['_ZONEMAPINDEXDETAILS']._serialized_end=2187
 # @@protoc_insertion_point(module_scope)

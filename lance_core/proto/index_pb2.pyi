@@ -73,25 +73,39 @@ class FragmentReuseIndexDetails(_message.Message):
         versions: _containers.RepeatedCompositeFieldContainer[FragmentReuseIndexDetails.Version]
         def __init__(self, versions: _Optional[_Iterable[_Union[FragmentReuseIndexDetails.Version, _Mapping]]] = ...) -> None: ...
     class Version(_message.Message):
-        __slots__ = ("groups",)
+        __slots__ = ("dataset_version", "groups")
+        DATASET_VERSION_FIELD_NUMBER: _ClassVar[int]
         GROUPS_FIELD_NUMBER: _ClassVar[int]
+        dataset_version: int
         groups: _containers.RepeatedCompositeFieldContainer[FragmentReuseIndexDetails.Group]
-        def __init__(self, groups: _Optional[_Iterable[_Union[FragmentReuseIndexDetails.Group, _Mapping]]] = ...) -> None: ...
+        def __init__(self, dataset_version: _Optional[int] = ..., groups: _Optional[_Iterable[_Union[FragmentReuseIndexDetails.Group, _Mapping]]] = ...) -> None: ...
     class Group(_message.Message):
-        __slots__ = ("old_fragments", "new_fragments")
+        __slots__ = ("changed_row_addrs", "old_fragments", "new_fragments")
+        CHANGED_ROW_ADDRS_FIELD_NUMBER: _ClassVar[int]
         OLD_FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
         NEW_FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+        changed_row_addrs: bytes
         old_fragments: _containers.RepeatedCompositeFieldContainer[FragmentReuseIndexDetails.Fragment]
         new_fragments: _containers.RepeatedCompositeFieldContainer[FragmentReuseIndexDetails.Fragment]
-        def __init__(self, old_fragments: _Optional[_Iterable[_Union[FragmentReuseIndexDetails.Fragment, _Mapping]]] = ..., new_fragments: _Optional[_Iterable[_Union[FragmentReuseIndexDetails.Fragment, _Mapping]]] = ...) -> None: ...
+        def __init__(self, changed_row_addrs: _Optional[bytes] = ..., old_fragments: _Optional[_Iterable[_Union[FragmentReuseIndexDetails.Fragment, _Mapping]]] = ..., new_fragments: _Optional[_Iterable[_Union[FragmentReuseIndexDetails.Fragment, _Mapping]]] = ...) -> None: ...
     class Fragment(_message.Message):
-        __slots__ = ("id",)
+        __slots__ = ("id", "physical_rows", "num_deleted_rows")
         ID_FIELD_NUMBER: _ClassVar[int]
+        PHYSICAL_ROWS_FIELD_NUMBER: _ClassVar[int]
+        NUM_DELETED_ROWS_FIELD_NUMBER: _ClassVar[int]
         id: int
-        def __init__(self, id: _Optional[int] = ...) -> None: ...
+        physical_rows: int
+        num_deleted_rows: int
+        def __init__(self, id: _Optional[int] = ..., physical_rows: _Optional[int] = ..., num_deleted_rows: _Optional[int] = ...) -> None: ...
     class ExternalFile(_message.Message):
-        __slots__ = ()
-        def __init__(self) -> None: ...
+        __slots__ = ("path", "offset", "size")
+        PATH_FIELD_NUMBER: _ClassVar[int]
+        OFFSET_FIELD_NUMBER: _ClassVar[int]
+        SIZE_FIELD_NUMBER: _ClassVar[int]
+        path: str
+        offset: int
+        size: int
+        def __init__(self, path: _Optional[str] = ..., offset: _Optional[int] = ..., size: _Optional[int] = ...) -> None: ...
     INLINE_FIELD_NUMBER: _ClassVar[int]
     EXTERNAL_FIELD_NUMBER: _ClassVar[int]
     inline: FragmentReuseIndexDetails.Content

@@ -355,6 +355,11 @@ class Storage(ABC):
         with self.open_file(path) as file:
             return bytes(memoryview(file.read(0, file.size)))
 
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        """Return some bytes of a file. Errors are those of `open_file` and `ReadableFile.read`."""
+        with self.open_file(path) as file:
+            return bytes(memoryview(file.read(offset, length)))
+
 
 def _joined(buffers: list[pa.Buffer]) -> pa.Buffer:
     return buffers[0] if len(buffers) == 1 else pa.py_buffer(b"".join(map(memoryview, buffers)))

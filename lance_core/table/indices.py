@@ -6,7 +6,7 @@ from the type URL of its details. The kind of a vector index follows from the de
 Source: docs/format.md, "Dataset directory".
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -20,18 +20,16 @@ from lance_core.errors import CorruptFileError
 from lance_core.proto import index_pb2, table_pb2
 from lance_core.schema import Schema, shown_path
 from lance_core.table.fragment import Fragment
+from lance_core.table.fragment_reuse import FRAGMENT_REUSE, FragmentReuse
 
 DIRECTORY = "_indices"
 """Directory of all index files. Each segment has a subdirectory that is named by its uuid."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-FRAGMENT_REUSE = "__lance_frag_reuse"
-"""Name of the index that says which fragments replaced which, while other indices name the old fragments."""
 MEM_WAL = "__lance_mem_wal"
 """Name of the index that stands for a write-ahead log."""
 _SYSTEM_INDICES = {FRAGMENT_REUSE: "FragmentReuse", MEM_WAL: "MemWal"}
 _DETAILS = "IndexDetails"
-_MAX_FRAGMENT_ID = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -95,6 +93,11 @@ class IndexSegment:
         return kind or "Unknown"
 
     @property
+    def is_of_system(self) -> bool:
+        """Whether the entry is no index on columns."""
+        return self.name in _SYSTEM_INDICES
+
+    @property
     def kind(self) -> str:
         """Kind of the index in lower case, such as "btree"; "" if the manifest does not say.
 
@@ -109,20 +112,23 @@ def segment_directory(message: table_pb2.IndexMetadata) -> str:
 
 
 def parse_segments(section: table_pb2.IndexSection, file: str) -> tuple[IndexSegment, ...]:
-    """Return the entries of an index section in the manifest `file`.
-
-    If the section has a fragment reuse index, the coverage of the other entries is translated to the
-    rewritten fragments.
+    """Return the entries of an index section in the manifest `file`, as they are stored.
 
     Raises:
         CorruptFileError: a uuid, a bitmap of fragments or a time is invalid.
     """
-    segments = [_parse_segment(message, file) for message in section.indices]
-    for segment in segments:
-        if segment.index_type == _SYSTEM_INDICES[FRAGMENT_REUSE]:
-            rewritten = list(_rewritten_fragments(segment.details))
-            return tuple(_follow(other, rewritten) for other in segments)
-    return tuple(segments)
+    return tuple(_parse_segment(message, file) for message in section.indices)
+
+
+def followed_segment(segment: IndexSegment, reuse: FragmentReuse) -> IndexSegment:
+    """Return a segment with its coverage translated to present fragments, see `FragmentReuse.followed`."""
+    if segment.is_of_system:
+        return segment
+    described = segment.description
+    covered = reuse.followed(
+        pyroaring.BitMap(described.fragment_ids), segment.kind, described.dataset_version_at_last_update
+    )
+    return replace(segment, description=replace(described, fragment_ids=pyroaring.FrozenBitMap(covered)))
 
 
 def describe_indices(
@@ -225,36 +231,6 @@ def vector_type(details: bytes) -> str:
         return "Vector"
     compression = message.WhichOneof("compression") or "flat"
     return f"IVF_{'HNSW_' if message.HasField('hnsw_index_config') else ''}{compression.upper()}"
-
-
-def _rewritten_fragments(details: bytes) -> Iterator[tuple[set[int], set[int]]]:
-    """Yield the old and the new ids of each group of rewritten fragments, oldest group first.
-
-    Yield nothing if the list of groups is in a separate file.
-    """
-    try:
-        message = index_pb2.FragmentReuseIndexDetails.FromString(details)
-    except DecodeError:
-        return
-    for version in message.inline.versions:
-        for group in version.groups:
-            old = {fragment.id for fragment in group.old_fragments}
-            yield old, {new.id for new in group.new_fragments if new.id <= _MAX_FRAGMENT_ID}
-
-
-def _follow(segment: IndexSegment, rewritten: Iterable[tuple[set[int], set[int]]]) -> IndexSegment:
-    """Return the segment with its coverage translated to the rewritten fragments.
-
-    A group of which the segment covered only some fragments is not covered afterwards.
-    """
-    bitmap = pyroaring.BitMap(segment.description.fragment_ids)
-    for old, new in rewritten:
-        covered = {number for number in old if number <= _MAX_FRAGMENT_ID and number in bitmap}
-        bitmap -= pyroaring.BitMap(covered)
-        if covered and covered == old:
-            bitmap |= pyroaring.BitMap(new)
-    followed = replace(segment.description, fragment_ids=pyroaring.FrozenBitMap(bitmap))
-    return replace(segment, description=followed)
 
 
 _NO_FRAGMENTS = pyroaring.BitMap().serialize()

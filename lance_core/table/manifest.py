@@ -27,11 +27,18 @@ from lance_core.schema import Schema
 from lance_core.table import feature_flags
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.fragment import MAX_ROWS, Fragment, Lineage, refuse_external
-from lance_core.table.indices import (
+from lance_core.table.fragment_reuse import (
     FRAGMENT_REUSE,
+    FragmentReuse,
+    ReadPart,
+    parse_fragment_reuse,
+)
+from lance_core.table.indices import (
+    DIRECTORY,
     IndexDescription,
     IndexSegment,
     describe_indices,
+    followed_segment,
     parse_segments,
 )
 from lance_core.table.manifest_repairs import repair_manifest
@@ -66,6 +73,8 @@ class Manifest:
     """Whether the row counts were read from data files, because the manifest's own counts are missing or
     unreliable.
     """
+    read_part: ReadPart | None = field(default=None, repr=False, compare=False)
+    """Reads files of the table that the manifest stands for; None if there are none to read."""
 
     @property
     def version(self) -> int:
@@ -226,8 +235,8 @@ class Manifest:
         return tuple(base for base in self.base_paths.values() if base.id in ids)
 
     @cached_property
-    def index_segments(self) -> tuple[IndexSegment, ...]:
-        """Entries of the index section.
+    def stored_index_segments(self) -> tuple[IndexSegment, ...]:
+        """Entries of the index section, with the coverage as it is stored.
 
         Raises:
             CorruptFileError: the section does not decode; or an error of `parse_segments`.
@@ -238,15 +247,39 @@ class Manifest:
         return parse_segments(section, self.name)
 
     @cached_property
-    def searchable_segments(self) -> tuple[IndexSegment, ...]:
-        """Index segments that contain the addresses of this version's rows; errors are those of
-        `index_segments`.
+    def fragment_reuse(self) -> FragmentReuse | None:
+        """Compactions that left index files as they were; None if there are none.
 
-        There are none if a compaction left the addresses in index files as they were (a fragment reuse
-        index): searches then read the rows themselves.
+        Errors are those of `stored_index_segments` and `parse_fragment_reuse`.
         """
-        segments = self.index_segments
-        return () if any(segment.name == FRAGMENT_REUSE for segment in segments) else segments
+        for segment in self.stored_index_segments:
+            if segment.name == FRAGMENT_REUSE:
+                described = segment.description
+                read = self.read_part if described.base_id is None else None
+                directory = f"{DIRECTORY}/{described.uuid}"
+                return parse_fragment_reuse(segment.details, described.uuid, directory, read, self.name)
+        return None
+
+    @cached_property
+    def index_segments(self) -> tuple[IndexSegment, ...]:
+        """Entries of the index section. After compactions that left index files as they were, the coverage is
+        translated to the present fragments.
+
+        Errors are those of `fragment_reuse`.
+        """
+        reuse = self.fragment_reuse
+        segments = self.stored_index_segments
+        return segments if reuse is None else tuple(followed_segment(each, reuse) for each in segments)
+
+    @cached_property
+    def searchable_segments(self) -> tuple[IndexSegment, ...]:
+        """Index segments that searches can use; errors are those of `index_segments`.
+
+        There are none if the table has stable row ids and a fragment reuse index: no known writer makes such
+        a table, so it is unknown whether that index is about ids.
+        """
+        reuse = self.fragment_reuse
+        return () if reuse is not None and self.has_stable_row_ids else self.index_segments
 
     def describe_indices(self) -> list[IndexDescription]:
         """Return the indices of the table by name; errors are those of `index_segments`, `schema` and
@@ -298,12 +331,13 @@ class Manifest:
         return FileVersion.from_name(name, file=self.name) if name else None
 
 
-def parse_manifest(data: bytes, name: str) -> Manifest:
+def parse_manifest(data: bytes, name: str, read_part: ReadPart | None = None) -> Manifest:
     """Parse a whole manifest file.
 
     Args:
         data: content of the file.
         name: path of the file for messages.
+        read_part: see `Manifest.read_part`.
 
     Raises:
         CorruptFileError: the bytes contradict the format.
@@ -348,6 +382,7 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         _index_section=index_section,
         _content=data if _has_dictionaries(message) else b"",
         repairs=repairs,
+        read_part=read_part,
     )
     _ = manifest.declared_file_version  # Refuse an unknown file version before the manifest is used.
     if manifest.has_stable_row_ids:
@@ -386,11 +421,17 @@ def describe_rows(
 
 
 def written_manifest(
-    message: table_pb2.Manifest, transaction: bytes, index_section: bytes | None, name: str, data: bytes
+    message: table_pb2.Manifest,
+    transaction: bytes,
+    index_section: bytes | None,
+    name: str,
+    data: bytes,
+    read_part: ReadPart | None = None,
 ) -> Manifest:
     """Return the manifest that was just written to the file `name`, without reading the file again.
 
-    The arguments are those of `serialize_manifest`; `data` is its result.
+    The first arguments are those of `serialize_manifest`; `data` is its result. For `read_part` see
+    `Manifest.read_part`.
     """
     return Manifest(
         name=name,
@@ -399,6 +440,7 @@ def written_manifest(
         _transaction=transaction,
         _index_section=index_section,
         _content=data if _has_dictionaries(message) else b"",
+        read_part=read_part,
     )
 
 

@@ -133,7 +133,7 @@ def read_manifest(storage: Storage, version: int, path: str | None = None) -> Ma
 
 def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:
     try:
-        manifest = parse_manifest(storage.read_file(path), path)
+        manifest = parse_manifest(storage.read_file(path), path, storage.read_range)
     except FileMissingError:  # cleaned up after its name was found
         raise VersionNotFoundError(f"no version {version}") from None
     if manifest.version != version:

@@ -191,7 +191,9 @@ def _check_cast(manifest: Manifest, field: Field, wanted: pa.DataType) -> None:
     if not can_cast(field.arrow_type, wanted, version):
         raise InvalidInputError("cannot cast column", column=path, expected=wanted, found=field.arrow_type)
     ids = {node.id for node in field.walk()} | {parent.id for parent in parents}
-    indices = sorted({segment.name for segment in manifest.index_segments if ids & set(segment.field_ids)})
+    indices = sorted(
+        {segment.name for segment in manifest.stored_index_segments if ids & set(segment.field_ids)}
+    )
     if indices:
         raise InvalidInputError(
             "cannot cast a column with an index: drop it first", column=path, found=indices

@@ -57,7 +57,13 @@ def compact(
         if not results:
             return current.manifest
         is_committing = True
-        manifest = commit(current, results, transaction_id=transaction_id, sync=sync).manifest
+        manifest = commit(
+            current,
+            results,
+            defer_index_remap=options.defer_index_remap,
+            transaction_id=transaction_id,
+            sync=sync,
+        ).manifest
         committed = {file.path for fragment in manifest.message.fragments for file in fragment.files}
         for key, result in list(done.items()):
             if any(file.path in committed for fragment in result.new for file in fragment.files):

@@ -10,43 +10,51 @@ from uuid import UUID
 import pyroaring
 
 from lance_core.changes.compaction.results import RewriteResult
-from lance_core.changes.index_files import segment_files
+from lance_core.changes.index_files import is_movable, moved_segment
 from lance_core.commit.index_section import (
-    IndexSectionEditor,
     coverage,
-    kind_of,
+    index_entries,
     names_rows_by_id,
 )
 from lance_core.errors import (
     CommitConflictError,
     CorruptFileError,
     FileMissingError,
+    InvalidInputError,
     StorageError,
     UnsupportedFeatureError,
 )
-from lance_core.index.moving.copying import SegmentCopy
-from lance_core.index.moving.kinds import MOVABLE
-from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
-from lance_core.index.segment_writer import SegmentWriter
+from lance_core.index.moving.moved_rows import (
+    FragmentGroup,
+    MovedRows,
+    Moves,
+    MovesInTurn,
+    NewFragment,
+    OldFragment,
+)
+from lance_core.index.moving.reused_fragments import moves_of
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
-from lance_core.table.indices import DIRECTORY, FRAGMENT_REUSE, MEM_WAL
+from lance_core.table.indices import DIRECTORY, MEM_WAL
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 
 
-def check_indices(manifest: Manifest) -> None:
+def check_indices(manifest: Manifest, defer_index_remap: bool = False) -> None:
     """Refuse a table whose fragments cannot be replaced.
 
     Raises:
-        UnsupportedFeatureError: An index of the system says where rows are; nothing here can update it.
+        InvalidInputError: The table has stable row ids, and `defer_index_remap` is given.
+        UnsupportedFeatureError: The table has a write-ahead log.
     """
-    for segment in manifest.index_segments:
-        if segment.name in (FRAGMENT_REUSE, MEM_WAL):
-            raise UnsupportedFeatureError(
-                "compaction beside an index", file=manifest.name, found=segment.name
-            )
+    if any(segment.name == MEM_WAL for segment in manifest.stored_index_segments):
+        raise UnsupportedFeatureError("compaction beside an index", file=manifest.name, found=MEM_WAL)
+    if defer_index_remap and manifest.has_stable_row_ids:
+        raise InvalidInputError(
+            "defer_index_remap=true is not supported on datasets with stable row IDs: "
+            "their indices name rows by id, which a compaction does not change"
+        )
 
 
 def segments_to_move(
@@ -60,9 +68,8 @@ def segments_to_move(
     groups = [pyroaring.BitMap([message.id for message in result.original]) for result in results]
     stable = snapshot.manifest.has_stable_row_ids
     found = []
-    for segment in IndexSectionEditor(snapshot.manifest.index_section).segments:
-        movable = MOVABLE.get(kind_of(segment))
-        if names_rows_by_id(segment, stable) or not movable or segment.index_version > movable.newest_version:
+    for segment in index_entries(snapshot.manifest):
+        if names_rows_by_id(segment, stable) or not is_movable(segment):
             continue
         covered = coverage(segment)
         known = pyroaring.BitMap().union(*(group for group in groups if group <= covered))
@@ -106,21 +113,31 @@ def move_indices(
         CommitConflictError: Fragments were changed since the plan.
         StorageError: The storage failed; no files are left.
     """
-    rows = MovedRows.of([_group(snapshot, result) for result in results])
+    rows = MovedRows.of([moved_group(snapshot, result) for result in results])
+    reuse = snapshot.manifest.fragment_reuse
+    before = () if reuse is None else (moves_of(reuse),)
     moved = MovedIndices()
     try:
         for segment, known in segments:
             # An index that cannot be read covers less from now on. `lost_coverage` reports it.
             # Arrow raises ValueError if values of an index contradict each other.
             with suppress(CorruptFileError, UnsupportedFeatureError, FileMissingError, ValueError):
-                moved.rewritten.append(_move(snapshot, segment, rows.known_to(known), sync))
+                moved.rewritten.append(
+                    _move(snapshot, segment, MovesInTurn((*before, rows.known_to(known))), sync)
+                )
     except BaseException:
         moved.discard(snapshot.storage)
         raise
     return moved
 
 
-def _group(snapshot: Snapshot, result: RewriteResult) -> FragmentGroup:
+def moved_group(snapshot: Snapshot, result: RewriteResult) -> FragmentGroup:
+    """Return the fragments of a result, with the rows that were deleted before the task.
+
+    Raises:
+        CommitConflictError: The old fragments were changed since the plan; retryable.
+        LanceError: Deletions cannot be read.
+    """
     known = {fragment.id: fragment for fragment in snapshot.manifest.fragments}
     if any(message.id not in known or known[message.id].message != message for message in result.original):
         raise CommitConflictError("fragments of a compaction were changed meanwhile", retryable=True)
@@ -132,21 +149,15 @@ def _group(snapshot: Snapshot, result: RewriteResult) -> FragmentGroup:
 
 
 def _move(
-    snapshot: Snapshot, segment: table_pb2.IndexMetadata, rows: MovedRows, sync: bool
+    snapshot: Snapshot, segment: table_pb2.IndexMetadata, moves: Moves, sync: bool
 ) -> Transaction.Rewrite.RewrittenIndex:
-    writer = SegmentWriter(snapshot.storage, sync=sync)
-    try:
-        MOVABLE[kind_of(segment)].move(SegmentCopy(segment_files(snapshot, segment), writer), rows)
-        files = writer.finish()
-    except BaseException:
-        writer.discard()
-        raise
+    moved = moved_segment(snapshot, segment, moves, sync=sync)
     return Transaction.Rewrite.RewrittenIndex(
         old_id=segment.uuid,
-        new_id=table_pb2.UUID(uuid=writer.uuid.bytes),
-        new_index_details=segment.index_details,
-        new_index_version=segment.index_version,
-        new_index_files=files,
+        new_id=moved.uuid,
+        new_index_details=moved.index_details,
+        new_index_version=moved.index_version,
+        new_index_files=moved.files,
     )
 
 

@@ -61,6 +61,8 @@ def _covered(manifest: Manifest) -> tuple[dict[str, pyroaring.BitMap], dict[str,
     covered: dict[str, pyroaring.BitMap] = {}
     kinds = {}
     for segment in manifest.index_segments:
+        if segment.is_of_system:
+            continue
         fragments = segment.description.fragment_ids
         covered[segment.name] = covered.get(segment.name, pyroaring.BitMap()) | fragments
         kinds[segment.name] = segment.index_type

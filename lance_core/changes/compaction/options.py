@@ -32,7 +32,9 @@ class CompactionOptions:
     materialize_deletions_threshold: float = 0.1
     """Share of deleted rows above which a fragment is rewritten."""
     defer_index_remap: bool = False
-    """Not supported."""
+    """Whether index files stay as they are, and readers translate the row addresses in them until
+    `optimize_indices` rewrites the files. Without stable row ids only.
+    """
     num_threads: int | None = None
     """Number of tasks at the same time; one if None, since each task uses all cores."""
     batch_size: int | None = None
@@ -61,8 +63,6 @@ class CompactionOptions:
             raise InvalidInputError("compaction_mode", expected=", ".join(_MODES), found=self.compaction_mode)
         if self.compaction_mode == "force_binary_copy":
             raise UnsupportedFeatureError("compaction_mode", found="force_binary_copy")
-        if self.defer_index_remap:
-            raise UnsupportedFeatureError("compaction option defer_index_remap")
 
     @staticmethod
     def parse(given: Mapping[str, Any], settings: Mapping[str, str] | None = None) -> CompactionOptions:

@@ -37,11 +37,12 @@ def plan(snapshot: Snapshot, options: CompactionOptions) -> CompactionPlan:
     """Return the tasks of a compaction. There are none if no fragment is worth rewriting.
 
     Raises:
+        InvalidInputError: `defer_index_remap` is given for a table with stable row ids.
         UnsupportedFeatureError: The table has an index of the system that forbids rewriting, or data files of
             another version than its own.
     """
     manifest = snapshot.manifest
-    check_indices(manifest)
+    check_indices(manifest, options.defer_index_remap)
     version = _target_version(manifest, options)
     options = replace(options, data_storage_version=version.name)
     tasks = [
@@ -92,7 +93,7 @@ def _candidate(manifest: Manifest, fragment: Fragment, options: CompactionOption
     covering = frozenset(
         segment.description.uuid
         for segment in manifest.index_segments
-        if fragment.id in segment.description.fragment_ids
+        if not segment.is_of_system and fragment.id in segment.description.fragment_ids
     )
     return _Candidate(fragment, covering, is_worth_alone)
 

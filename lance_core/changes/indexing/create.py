@@ -14,15 +14,16 @@ from lance_core.changes.indexing.segment import IndexRequest, build_segment
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.commit.index_section import (
-    IndexSectionEditor,
     coverage,
+    index_entries,
     kind_of,
 )
 from lance_core.errors import CommitUnknownError, InvalidInputError, LanceError, StorageError
 from lance_core.index.progress import Observer, unobserved
 from lance_core.proto import table_pb2
 from lance_core.storage import Storage
-from lance_core.table.indices import DIRECTORY, FRAGMENT_REUSE, MEM_WAL
+from lance_core.table.fragment_reuse import FRAGMENT_REUSE
+from lance_core.table.indices import DIRECTORY, MEM_WAL
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import create_index as create_index_transaction
@@ -161,9 +162,7 @@ def discard(storage: Storage, segments: Sequence[table_pb2.IndexMetadata]) -> No
 
 
 def _segments_named(manifest: Manifest, name: str) -> list[table_pb2.IndexMetadata]:
-    return [
-        segment for segment in IndexSectionEditor(manifest.index_section).segments if segment.name == name
-    ]
+    return [segment for segment in index_entries(manifest) if segment.name == name]
 
 
 def _name(manifest: Manifest, column: IndexedColumn, given: str | None) -> str:
@@ -171,11 +170,7 @@ def _name(manifest: Manifest, column: IndexedColumn, given: str | None) -> str:
     if given is not None:
         return given
     base = column.default_index_name
-    taken = {
-        segment.name
-        for segment in IndexSectionEditor(manifest.index_section).segments
-        if list(segment.fields) != [column.field.id]
-    }
+    taken = {segment.name for segment in index_entries(manifest) if list(segment.fields) != [column.field.id]}
     number, name = 1, base
     while name in taken:
         number += 1

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from lance_core.changes.index_files import segment_files
 from lance_core.changes.indexing.kinds import KINDS, name_of_kind
-from lance_core.commit.index_section import IndexSectionEditor
+from lance_core.commit.index_section import index_entries
 from lance_core.errors import IndexNotFoundError, InvalidInputError
 from lance_core.proto import table_pb2
 from lance_core.table.indices import index_statistics as manifest_statistics
@@ -65,7 +65,7 @@ def prewarm_index(snapshot: Snapshot, name: str, uuids: Collection[UUID] | None 
 
 
 def _segments(snapshot: Snapshot, name: str) -> Sequence[table_pb2.IndexMetadata]:
-    segments = IndexSectionEditor(snapshot.manifest.index_section).segments
+    segments = index_entries(snapshot.manifest)
     found = [segment for segment in segments if segment.name == name]
     if not found:
         names = sorted({segment.name for segment in segments})

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyroaring
 
+from lance_core.changes.fragment_reuse import caught_up, entries_behind, has_unneeded_reuse, trimmed_reuse
 from lance_core.changes.index_files import segment_files
 from lance_core.changes.indexing.column import path_of
 from lance_core.changes.indexing.create import discard
@@ -14,7 +15,7 @@ from lance_core.changes.indexing.kinds import KINDS, name_of_kind
 from lance_core.changes.indexing.segment import IndexRequest, build_segment
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
-from lance_core.commit.index_section import IndexSectionEditor, coverage
+from lance_core.commit.index_section import coverage, index_entries
 from lance_core.errors import (
     CommitUnknownError,
     IndexNotFoundError,
@@ -55,6 +56,9 @@ def optimize_indices(
 ) -> Snapshot:
     """Make a version whose indices cover all fragments.
 
+    After compactions with `defer_index_remap`, the files of indices are written again, with the present row
+    addresses. Compactions that no index needs any more are forgotten.
+
     The newest segments of an index are replaced by one segment, which covers their fragments and all that no
     segment covers. An index that covers all fragments does not change, unless several segments are joined.
 
@@ -86,20 +90,28 @@ def optimize_indices(
 
     def attempt(current: Snapshot) -> Manifest:
         tasks = list(_tasks(current.manifest, most, index_names, retrain))
-        if not tasks:
+        removed = [segment for task in tasks for segment in task.replaced]
+        behind = entries_behind(current.manifest, index_names, removed)
+        if not tasks and not behind and not has_unneeded_reuse(current.manifest):
             return current.manifest
         built: list[table_pb2.IndexMetadata] = []
+        present = {entry.uuid.uuid for entry in index_entries(current.manifest)}
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         try:
             for task in tasks:
                 request = _request(current, task.newest, task.fragment_ids, retrain=retrain)
                 built.append(build_segment(current, request, observer=observer, sync=sync))
-            removed = [segment for task in tasks for segment in task.replaced]
+            for entry in caught_up(current, behind, sync=sync):
+                built.append(entry)
+            removed += behind
+            trimmed = trimmed_reuse(current, built, removed, sync=sync)
+            built += trimmed.added
+            removed += trimmed.removed
             return commit(current.storage, create_index_transaction(transaction, built, removed), sync=sync)
         except CommitUnknownError:
             raise
         except LanceError:
-            discard(current.storage, built)
+            discard(current.storage, [entry for entry in built if entry.uuid.uuid not in present])
             raise
 
     return with_retries(snapshot, attempt, "create_index", transaction_id=transaction_id)
@@ -125,7 +137,7 @@ def _tasks(
 def _indices(manifest: Manifest, names: Sequence[str] | None) -> Iterator[list[table_pb2.IndexMetadata]]:
     """Yield the segments of each index to optimize, oldest first."""
     groups: dict[str, list[table_pb2.IndexMetadata]] = {}
-    for segment in IndexSectionEditor(manifest.index_section).segments:
+    for segment in index_entries(manifest):
         groups.setdefault(segment.name, []).append(segment)
     for name in names or groups:
         segments = groups.get(name)

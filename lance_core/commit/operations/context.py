@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_core.commit.index_section import IndexSectionEditor
+from lance_core.commit.index_section import DeferredMoves, IndexSectionEditor
 from lance_core.file.footer import FileVersion
 from lance_core.proto import table_pb2
 from lance_core.table.manifest import Manifest
@@ -37,5 +37,7 @@ class Context:
     """Whether the next version is the first one."""
     read_version: Callable[[int], Manifest]
     """Returns the manifest of an older version of the table."""
+    deferred_moves: DeferredMoves | None = None
+    """Moves of a rewrite that leaves index files as they are."""
     changed: list[table_pb2.DataFragment] = field(default_factory=list)
     """New or changed fragments in the next manifest."""

@@ -20,7 +20,7 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Rewrite, context: 
     Raises:
         CommitConflictError: a fragment was removed; retryable.
         InvalidInputError: an id is in use, rows were lost, or an index covers only a part of a group.
-        UnsupportedFeatureError: the table has a fragment reuse index.
+        LanceError: the fragment reuse index of the table cannot be read.
     """
     rewritten = {each.old_id.uuid: each for each in operation.rewritten_indices}
     before = {fragment.id: _num_rows(fragment) for fragment in message.fragments}
@@ -33,6 +33,9 @@ def apply(message: table_pb2.Manifest, operation: Transaction.Rewrite, context: 
         new = _add(message, group.new_fragments, context)
         moves.append(({each.id for each in group.old_fragments}, {each.id for each in new}))
     sort_fragments(message)
+    if context.deferred_moves is not None:
+        context.indices.defer(moves, context.deferred_moves)
+        return
     context.indices.move(moves, rewritten=rewritten.keys(), stable_row_ids=context.stable_row_ids)
     for segment in context.indices.editable():
         if segment.uuid.uuid in rewritten:

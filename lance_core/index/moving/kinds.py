@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lance_core.index.moving.copying import SegmentCopy
-from lance_core.index.moving.moved_rows import MovedRows
+from lance_core.index.moving.moved_rows import Moves
 from lance_core.index.moving.scalar import move_bitmap, move_btree, move_ngram
 from lance_core.index.moving.text import move_text
 from lance_core.index.moving.vector import move_vector
 
-Mover = Callable[[SegmentCopy, MovedRows], None]
+Mover = Callable[[SegmentCopy, Moves], None]
 """Writes the files of a segment with new row addresses."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,13 @@ _Numbers = npt.NDArray[np.int64]
 
 _OFFSET_BITS = np.uint64(32)
 _OFFSET_MASK = np.uint64((1 << 32) - 1)
+
+
+class Moves(Protocol):
+    """Translation of row addresses."""
+
+    def translate(self, addresses: Addresses) -> tuple[Addresses, Flags]:
+        """Return the new addresses, and flags that are false for removed rows, which keep an old address."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,11 @@ class MovedRows:
             np.ones(len(old), np.bool_),
         )
 
+    @property
+    def num_bytes(self) -> int:
+        """Estimated bytes in memory."""
+        return self._deleted.nbytes + 48 * (len(self._old_ids) + len(self._new_ids))
+
     def known_to(self, covered: pyroaring.BitMap) -> MovedRows:
         """Return the translation for an index that covers the fragments `covered`.
 
@@ -136,6 +149,31 @@ class MovedRows:
             rows - self._new_starts[new]
         ).astype(np.uint64)
         return translated, kept
+
+
+@dataclass(frozen=True)
+class MovesInTurn:
+    """Translation by several translations, one after the other."""
+
+    parts: Sequence[MovedRows | MovesInTurn]
+
+    @property
+    def num_bytes(self) -> int:
+        """Estimated bytes in memory."""
+        return sum(part.num_bytes for part in self.parts)
+
+    def translate(self, addresses: Addresses) -> tuple[Addresses, Flags]:
+        """Translate row addresses, see `Moves.translate`."""
+        kept = np.ones(len(addresses), np.bool_)
+        for part in self.parts:
+            if kept.all():
+                addresses, kept = part.translate(addresses)
+                continue
+            translated, still = part.translate(addresses[kept])
+            addresses = addresses.copy()
+            addresses[kept] = translated
+            kept[kept] = still
+        return addresses, kept
 
 
 def _starts(counts: Sequence[int]) -> _Numbers:

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyroaring
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.index.moving.moved_rows import MovedRows
+from lance_core.index.moving.moved_rows import Moves
 from lance_core.index.row_sets import ALL, Bitmaps, Container, by_upper_half, keys_of
 
 _MOST_KEYS = 4 << 20
 """Number of keys that are translated together, unless a single fragment has more."""
 
 
-def move_sets(sets: Sequence[bytes], container: Container, rows: MovedRows, file: str) -> list[bytes | None]:
+def move_sets(sets: Sequence[bytes], container: Container, rows: Moves, file: str) -> list[bytes | None]:
     """Return the sets with the new keys of their rows; None for a set without remaining rows.
 
     The keys of many sets are translated together. At most a few million keys, or the keys of one fragment,
@@ -45,12 +45,12 @@ def move_sets(sets: Sequence[bytes], container: Container, rows: MovedRows, file
     return [container.write(bitmaps) if bitmaps else None for bitmaps in moved]
 
 
-def move_set(data: bytes, container: Container, rows: MovedRows, file: str) -> bytes:
+def move_set(data: bytes, container: Container, rows: Moves, file: str) -> bytes:
     """Return one set with the new keys of its rows, as `move_sets` does."""
     return move_sets([data], container, rows, file)[0] or container.write({})
 
 
-def move_column(sets: pa.Array, container: Container, rows: MovedRows, file: str) -> pa.Array:
+def move_column(sets: pa.Array, container: Container, rows: Moves, file: str) -> pa.Array:
     """Return a column of sets with the new keys of their rows; null for a set without remaining rows."""
     return pa.array(move_sets(sets.to_pylist(), container, rows, file), sets.type)
 

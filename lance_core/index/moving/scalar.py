@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.writer_options import FileTail
 from lance_core.index.moving.copying import SegmentCopy
-from lance_core.index.moving.moved_rows import MovedRows
+from lance_core.index.moving.moved_rows import Moves
 from lance_core.index.moving.moved_sets import move_column, move_set
 from lance_core.index.row_sets import Map64, TreeMap
 from lance_core.index.scalar.btree.pages import PAGE_ROWS, PageTable
@@ -22,7 +22,7 @@ from lance_core.index.segment_files import SourceFile
 _MOST_PAGE_ROWS = 1 << 24
 
 
-def move_btree(copy: SegmentCopy, rows: MovedRows) -> None:
+def move_btree(copy: SegmentCopy, rows: Moves) -> None:
     """Rewrite a B-tree.
 
     `page_data.lance` has values and row addresses, sorted by value. A page is a fixed number of its rows.
@@ -43,7 +43,7 @@ def move_btree(copy: SegmentCopy, rows: MovedRows) -> None:
         copy.write("page_lookup.lance", lookup, pages.finish())
 
 
-def move_bitmap(copy: SegmentCopy, rows: MovedRows) -> None:
+def move_bitmap(copy: SegmentCopy, rows: Moves) -> None:
     """Rewrite a bitmap or label list index, which has a set of row addresses per value, and a set for null
     lists.
     """
@@ -70,7 +70,7 @@ def move_bitmap(copy: SegmentCopy, rows: MovedRows) -> None:
     copy.copy(name, step, tail)
 
 
-def move_ngram(copy: SegmentCopy, rows: MovedRows) -> None:
+def move_ngram(copy: SegmentCopy, rows: Moves) -> None:
     """Rewrite an n-gram index, which has a set of row addresses per token."""
 
     def step(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -98,7 +98,7 @@ def buffer_number(text: bytes, count: int, file: str) -> int:
     return int(text) - 1
 
 
-def _with_sets(batch: pa.RecordBatch, rows: MovedRows, file: str) -> pa.RecordBatch:
+def _with_sets(batch: pa.RecordBatch, rows: Moves, file: str) -> pa.RecordBatch:
     return _without_nulls(batch, move_column(batch.column(1), TreeMap(), rows, file))
 
 
@@ -108,7 +108,7 @@ def _without_nulls(batch: pa.RecordBatch, sets: pa.Array) -> pa.RecordBatch:
     return moved.filter(sets.is_valid()) if sets.null_count else moved
 
 
-def _left(source: SourceFile, name: str, rows: MovedRows) -> Iterator[pa.RecordBatch]:
+def _left(source: SourceFile, name: str, rows: Moves) -> Iterator[pa.RecordBatch]:
     """Yield the remaining rows, with new addresses in the column `name`."""
     place = source.arrow_schema.get_field_index(name)
     for batch in source.batches():

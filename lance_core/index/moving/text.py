@@ -18,13 +18,13 @@ import pyroaring
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.moving.copying import SegmentCopy
-from lance_core.index.moving.moved_rows import MovedRows
+from lance_core.index.moving.moved_rows import Moves
 from lance_core.index.segment_files import SourceFile
 
 _MOST_PARTITIONS = 1 << 16
 
 
-def move_text(copy: SegmentCopy, rows: MovedRows) -> None:
+def move_text(copy: SegmentCopy, rows: Moves) -> None:
     """Rewrite a full text index.
 
     Raises:

@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.writer_options import FileTail
 from lance_core.index.moving.copying import SegmentCopy
-from lance_core.index.moving.moved_rows import Flags, MovedRows
+from lance_core.index.moving.moved_rows import Flags, Moves
 from lance_core.index.moving.scalar import buffer_number
 from lance_core.index.segment_files import SourceFile
 from lance_core.index.vector.layouts import Codes, packed, transposed, transposed_back, unpacked
@@ -37,7 +37,7 @@ _AUXILIARY = "auxiliary.idx"
 Turn = Callable[[Codes], Codes]
 
 
-def move_vector(copy: SegmentCopy, rows: MovedRows) -> None:
+def move_vector(copy: SegmentCopy, rows: Moves) -> None:
     """Rewrite a vector index.
 
     Raises:
@@ -115,7 +115,7 @@ class _Partitions:
 
 
 def _moved(
-    source: SourceFile, partitions: _Partitions, rows: MovedRows, *, keeps_places: bool
+    source: SourceFile, partitions: _Partitions, rows: Moves, *, keeps_places: bool
 ) -> Iterator[pa.RecordBatch]:
     """Yield the remaining rows, several whole partitions at a time."""
     row_id = source.arrow_schema.get_field_index("_rowid")

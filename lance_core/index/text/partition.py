@@ -78,7 +78,8 @@ class Partition:
                 if block_size == 256:
                     lengths = rounded_lengths(lengths)
                 total = int(_numbers(rows.column(1), np.uint32).sum(dtype=np.uint64))
-                return Documents(_numbers(rows.column(0), np.uint64), lengths, total)
+                keys = self._segment.present(_numbers(rows.column(0), np.uint64))
+                return Documents(keys, lengths, total)
 
         return self._segment.kept(
             ("documents", self.number),

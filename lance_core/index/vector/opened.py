@@ -9,7 +9,7 @@ Source: docs/format.md, "Index files".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -174,6 +174,7 @@ class OpenVectorSegment:
         rows = model.codes.load(
             file.read(start, start + length, columns), has_graph=model.graph_rows is not None
         )
+        rows = replace(rows, keys=self._segment.present(rows.keys))
         if model.graph_rows is None:
             return _LoadedPartition(rows, None)
         start, size = int(model.graph_rows.starts[number]), int(model.graph_rows.lengths[number])

@@ -293,6 +293,11 @@ class _Asking:
         if not index.kind.keys_are_addresses(version, self._snapshot.manifest.has_stable_row_ids):
             keys = [keys_of(upper, bitmap) for upper, bitmap in found.items()]
             found = by_fragment(self._addresses_of(np.concatenate(keys))) if keys else {}
+        elif segment.has_moved_rows and found:
+            if any(bitmap is ALL for bitmap in found.values()):
+                raise UnsupportedFeatureError("a set of all rows of a fragment that was rewritten")
+            keys = [keys_of(upper, bitmap) for upper, bitmap in found.items()]
+            found = by_fragment(segment.present(np.concatenate(keys)))
         rows = {fragment: bitmap for fragment, bitmap in found.items() if fragment in covered and bitmap}
         for fragment, bitmap in rows.items():
             most = self._table.physical_rows[fragment]

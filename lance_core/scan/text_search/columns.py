@@ -45,7 +45,7 @@ def indexed_columns(manifest: Manifest) -> list[str]:
     paths = {node.id: path for path, node in _paths(manifest.schema.fields, "")}
     found = dict.fromkeys(
         segment.field_ids[0]
-        for segment in manifest.index_segments
+        for segment in manifest.searchable_segments
         if _is_usable(segment) and segment.field_ids and segment.field_ids[0] in paths
     )
     return [paths[number] for number in found]

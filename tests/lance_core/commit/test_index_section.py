@@ -18,7 +18,7 @@ import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.api.operations import LanceOperation
 from lance_core.commit.index_section import FRAGMENT_REUSE, IndexSectionEditor, coverage
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.proto import table_pb2
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261121"))
@@ -258,17 +258,17 @@ def test_a_section_in_which_nothing_changes_is_the_same_to_the_byte() -> None:
     assert unknown in (carried.section or b"")
 
 
-def test_fragments_that_became_others_are_not_touched() -> None:
-    """A fragment reuse index translates the bitmaps of the others: changing these needs more than we know."""
-    reuse = _segment(FRAGMENT_REUSE, [], [])
+def test_a_fragment_reuse_index_is_replaced_only_as_it_was() -> None:
+    """T37: an entry that was made for another one is refused, and the change is computed again."""
+    reuse, newer = _segment(FRAGMENT_REUSE, [], []), _segment(FRAGMENT_REUSE, [], [3])
     carried = _carried(_segment("a", [0], [1]), reuse)
-    carried.forget([9], [5])  # no index on it
-    with pytest.raises(UnsupportedFeatureError, match="became others"):
-        carried.forget([9], [0])
-    with pytest.raises(UnsupportedFeatureError, match="became others"):
-        carried.move([({1}, {2})], rewritten=set(), stable_row_ids=True)
-    carried.retain({0}, [9])
-    assert len(carried.segments) == 2
+    for replaces in (None, newer.uuid.uuid):
+        with pytest.raises(CommitConflictError, match="changed meanwhile"):
+            carried.replace_reuse(newer, replaces)
+    carried.replace_reuse(newer, reuse.uuid.uuid)
+    assert [segment.uuid.uuid for segment in carried.segments][1:] == [newer.uuid.uuid]
+    carried.replace_reuse(None, newer.uuid.uuid)
+    assert [segment.name for segment in carried.segments] == ["a"]
 
 
 def test_groups_that_an_index_knows_in_part() -> None:

@@ -16,6 +16,7 @@ import pytest
 import lance_core
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.proto import index_pb2, table_pb2
+from lance_core.table.fragment_reuse import parse_fragment_reuse
 from lance_core.table.indices import parse_segments
 
 _ROWS = 600
@@ -205,17 +206,43 @@ def test_a_bitmap_that_names_billions_of_fragments_stays_small() -> None:
     assert len(segment.description.fragment_ids) == 1 << 32
 
 
-def test_a_reuse_entry_that_lies() -> None:
-    """T22: fragment numbers that are none are passed over."""
-    group = {"old_fragments": [{"id": 0}], "new_fragments": [{"id": 1}, {"id": 1 << 63}]}
-    content = {"versions": [{"groups": [group, {"old_fragments": [{"id": 1}, {"id": 1 << 40}]}]}]}
-    details = index_pb2.FragmentReuseIndexDetails(inline=content).SerializeToString()
-    made = section(fragment_bitmap=pyroaring.BitMap([0]).serialize())
-    entry = section(name="__lance_frag_reuse", index_details={"type_url": "x", "value": details})
-    made.MergeFrom(entry)
-    first, reuse = parse_segments(made, "m")
-    assert set(first.description.fragment_ids) == set()
-    assert reuse.index_type == "FragmentReuse"
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff",
+        {"versions": [{"groups": [{"new_fragments": [{"id": 1 << 63}]}]}]},
+        {"versions": [{"groups": [{"old_fragments": [{"id": 1}]}, {"old_fragments": [{"id": 1}]}]}]},
+    ],
+)
+def test_a_reuse_entry_that_lies(content: Any) -> None:
+    """T22: fragments that no compaction can have made are refused by name."""
+    inline = index_pb2.FragmentReuseIndexDetails
+    details = content if isinstance(content, bytes) else inline(inline=content).SerializeToString()
+    with pytest.raises(CorruptFileError, match="fragment reuse index"):
+        parse_fragment_reuse(details, "u", "d", None, "m")
+
+
+def test_coverage_after_moves() -> None:
+    """Groups that an index covers in part, and indices of zones, lose the new fragments."""
+    groups = [
+        {"old_fragments": [{"id": 0}, {"id": 1}], "new_fragments": [{"id": 5}]},
+        {"old_fragments": [{"id": 2}, {"id": 3}], "new_fragments": [{"id": 6}, {"id": 7}]},
+    ]
+    later = {"old_fragments": [{"id": 6}], "new_fragments": [{"id": 8}]}
+    versions = [{"dataset_version": 4, "groups": groups}, {"dataset_version": 9, "groups": [later]}]
+    details = index_pb2.FragmentReuseIndexDetails(inline={"versions": versions}).SerializeToString()
+    reuse = parse_fragment_reuse(details, "u", "d", None, "m")
+
+    def followed(*covered: int, kind: str = "btree", dataset_version: int = 1) -> set[int]:
+        return set(reuse.followed(pyroaring.BitMap(covered), kind, dataset_version))
+
+    assert followed(0, 1, 4) == {4, 5}
+    assert followed(0, 2, 3) == {7, 8}
+    assert followed(7, 8) == {7, 8}
+    assert followed(0, 1, 4, kind="zonemap") == {4}
+    assert followed(5, 8, kind="zonemap") == set()
+    assert followed(5, 8, kind="zonemap", dataset_version=5) == {5}
+    assert followed(5, 6, kind="bloomfilter", dataset_version=5) == {5}
 
 
 def test_any_details_give_a_kind_or_a_lance_error() -> None:

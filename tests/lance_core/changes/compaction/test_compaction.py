@@ -151,7 +151,6 @@ def test_settings_of_the_table_stand_for_options(tmp_path: Path) -> None:
         ({"bogus": 1}, InvalidInputError),
         ({"batch_size": 0}, InvalidInputError),
         ({"compaction_mode": "other"}, InvalidInputError),
-        ({"defer_index_remap": True}, UnsupportedFeatureError),
         ({"compaction_mode": "force_binary_copy"}, UnsupportedFeatureError),
         ({"data_storage_version": "2.1"}, UnsupportedFeatureError),
     ],
@@ -232,14 +231,6 @@ def test_queries_through_indices_stay_right(stable_row_ids: bool, tmp_path: Path
     theirs.optimize.optimize_indices()
     assert lance.dataset(str(path)).to_table(filter="a = 204").num_rows == 1
     assert lance_core.dataset(path).to_table(filter="a = 204").num_rows == 1
-
-
-def test_refused_beside_an_index_of_moved_rows(tmp_path: Path) -> None:
-    dataset = write(tmp_path / "d", [5] * 4)
-    dataset.create_scalar_index("a", "BTREE")
-    dataset.optimize.compact_files(target_rows_per_fragment=10, defer_index_remap=True)
-    with pytest.raises(UnsupportedFeatureError, match="__lance_frag_reuse"):
-        lance_core.dataset(tmp_path / "d").optimize.compact_files()
 
 
 def test_dropped_columns_are_left_out(tmp_path: Path) -> None:
