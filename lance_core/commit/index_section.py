@@ -22,7 +22,7 @@ from google.protobuf.message import DecodeError
 from lance_core.errors import CommitConflictError, CorruptFileError, InvalidInputError
 from lance_core.proto import index_pb2, table_pb2
 from lance_core.table.fragment_reuse import FRAGMENT_REUSE, ZONES, FragmentReuse
-from lance_core.table.indices import MEM_WAL
+from lance_core.table.indices import MEM_WAL, kind_of_files
 from lance_core.table.manifest import Manifest
 
 _BTREE_OF_ADDRESSES = 1
@@ -300,18 +300,7 @@ def kind_of(segment: table_pb2.IndexMetadata) -> str:
 
     A JSON index has the files of another kind of index, and that kind is returned.
     """
-    kind = _kind(segment.index_details.type_url)
-    if kind != "json":
-        return kind
-    try:
-        details = index_pb2.JsonIndexDetails.FromString(segment.index_details.value)
-    except DecodeError:
-        return kind
-    return _kind(details.target_details.type_url)
-
-
-def _kind(type_url: str) -> str:
-    return type_url.rpartition(".")[2].lower().removesuffix("indexdetails")
+    return kind_of_files(segment.index_details.type_url, segment.index_details.value)
 
 
 def names_rows_by_id(segment: table_pb2.IndexMetadata, stable_row_ids: bool) -> bool:

@@ -78,7 +78,8 @@ def plan_table(
 ) -> pa.Table:
     """Return the rows of a plan as one table; see `scan_table`, whose errors these are."""
     if not plan.options.order_by and not plan.options.is_search:
-        if plan.options.filter is not None and snapshot.manifest.searchable_segments:
+        options = plan.options
+        if options.filter is not None and options.use_scalar_index and snapshot.manifest.searchable_segments:
             taken = _found_table(snapshot, plan, files, strategy)
             if taken is not None:
                 return taken

@@ -103,7 +103,30 @@ class IndexSegment:
 
         The type URLs of some kinds have another package, and are compared without case.
         """
-        return self.type_url.rpartition(".")[2].lower().removesuffix(_DETAILS.lower())
+        return _kind(self.type_url)
+
+
+def kind_of_files(type_url: str, details: bytes) -> str:
+    """Return the kind of the files of a segment in lower case, such as "btree"; "" if the manifest does not
+    say.
+
+    A JSON index has the files of another kind of index, and that kind is returned.
+
+    Args:
+        type_url: Type URL of the details of the segment.
+        details: Details of the segment.
+    """
+    kind = _kind(type_url)
+    if kind != "json":
+        return kind
+    try:
+        return _kind(index_pb2.JsonIndexDetails.FromString(details).target_details.type_url)
+    except DecodeError:
+        return kind
+
+
+def _kind(type_url: str) -> str:
+    return type_url.rpartition(".")[2].lower().removesuffix(_DETAILS.lower())
 
 
 def segment_directory(message: table_pb2.IndexMetadata) -> str:
@@ -126,7 +149,9 @@ def followed_segment(segment: IndexSegment, reuse: FragmentReuse) -> IndexSegmen
         return segment
     described = segment.description
     covered = reuse.followed(
-        pyroaring.BitMap(described.fragment_ids), segment.kind, described.dataset_version_at_last_update
+        pyroaring.BitMap(described.fragment_ids),
+        kind_of_files(segment.type_url, segment.details),
+        described.dataset_version_at_last_update,
     )
     return replace(segment, description=replace(described, fragment_ids=pyroaring.FrozenBitMap(covered)))
 
