@@ -36,19 +36,19 @@ def main() -> None:
     if options.build:
         _build(*options.build)
         return
-    vectors = _vectors(options.rows, options.dimension, seed=1)
-    queries = _vectors(NUM_QUERIES, options.dimension, seed=2)
+    vectors = vectors_around(options.rows, options.dimension, seed=1)
+    queries = vectors_around(NUM_QUERIES, options.dimension, seed=2)
     parameters = {"num_partitions": max(1, options.rows // 4096)}
     if options.kind.endswith("PQ"):
         parameters["num_sub_vectors"] = options.dimension // 8
     column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), options.dimension)
-    exact = [_nearest(vectors, query) for query in queries]
+    exact = [nearest_of(vectors, query) for query in queries]
     print(f"{options.rows} x {options.dimension}, {options.kind} {parameters}")
     with tempfile.TemporaryDirectory() as scratch:
         for name in MODULES:
             path = f"{scratch}/{name}"
             lance.write_dataset(pa.table({"vector": column}), path)
-            facts = _build_apart(name, path, options.kind, parameters)
+            facts = build_apart(name, path, options.kind, parameters)
             recalls = [f"{_recall(path, queries, exact, probes):.3f}" for probes in (1, 8, 32)]
             print(
                 f"{name:8} {facts['seconds']:7.2f} s  {facts['peak'] / 1e6:6.0f} MB  "
@@ -68,7 +68,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _vectors(num_rows: int, dimension: int, seed: int) -> np.ndarray[Any, Any]:
+def vectors_around(num_rows: int, dimension: int, seed: int) -> np.ndarray[Any, Any]:
     centers = np.random.default_rng(0).standard_normal((NUM_CLUSTERS, dimension), np.float32) * 2
     chance = np.random.default_rng(seed)
     vectors = chance.standard_normal((num_rows, dimension), np.float32)
@@ -76,12 +76,12 @@ def _vectors(num_rows: int, dimension: int, seed: int) -> np.ndarray[Any, Any]:
     return vectors
 
 
-def _nearest(vectors: np.ndarray[Any, Any], query: np.ndarray[Any, Any]) -> set[int]:
+def nearest_of(vectors: np.ndarray[Any, Any], query: np.ndarray[Any, Any]) -> set[int]:
     distances = ((vectors - query) ** 2).sum(axis=1)
     return set(np.argpartition(distances, NUM_NEAREST)[:NUM_NEAREST].tolist())
 
 
-def _build_apart(name: str, path: str, kind: str, parameters: dict[str, int]) -> dict[str, float]:
+def build_apart(name: str, path: str, kind: str, parameters: dict[str, int]) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.vector_index_builds", "--build"]
     done = subprocess.run(
         [*command, name, path, kind, json.dumps(parameters)], check=True, stdout=subprocess.PIPE, text=True

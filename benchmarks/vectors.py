@@ -41,7 +41,7 @@ def main() -> None:
             "ours": _search(lance_core.dataset(path)),
             "pylance": _search(lance.dataset(path)),
         }
-        flat = _faiss(vectors)
+        flat = flat_search(vectors)
         if flat is not None:
             searches["faiss"] = flat
         for name, asked in (("one query", queries[0]), (f"{NUM_QUERIES} queries", queries)):
@@ -56,7 +56,7 @@ def _search(dataset: Any) -> Callable[[npt.NDArray[np.float32]], Any]:
     return search
 
 
-def _faiss(vectors: npt.NDArray[np.float32]) -> Callable[[npt.NDArray[np.float32]], Any] | None:
+def flat_search(vectors: npt.NDArray[np.float32]) -> Callable[[npt.NDArray[np.float32]], Any] | None:
     try:
         faiss = import_module("faiss")
     except ImportError:

@@ -12,7 +12,7 @@ from lance_core.file.metadata import FileMetadata
 from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows
 from lance_core.file.v2_1 import reader as v2_1
-from lance_core.kernels import ColumnPages
+from lance_core.kernels import ColumnPages, PlainPages
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 
@@ -55,6 +55,12 @@ class ColumnReader(Protocol):
 
         Returns None if they have to be read: the file is remote, the values are encoded, or they are in more
         than one page. Raises the errors of `read`.
+        """
+
+    def plain_pages(self) -> PlainPages | None:
+        """Return the places of all pages, for kernels that use single values in the file.
+
+        Returns None if values have to be taken; see `plain_values`.
         """
 
     def known_pages(self) -> ColumnPages | None:

@@ -733,6 +733,15 @@ class Graph:
     def levels(self) -> list[tuple[Block, Block, Block]]:
         """Return the levels in the form that the constructor takes."""
 
+class KeySet:
+    """A set of row keys that is asked for many keys at once."""
+
+    def __init__(self, keys: _Numbers) -> None:
+        """Make a set of ascending keys (uint64)."""
+
+    def flags(self, keys: _Numbers) -> Block:
+        """Return for each key (uint64) a byte: 1 if the key is in the set, else 0."""
+
 class BestRows:
     """The rows with the smallest distances, at most `count`; of equal distances the smallest keys.
 
@@ -1103,6 +1112,35 @@ def nearest_in_file(
 
     The first vector begins at `offset`, each next one `stride` bytes later. Returns None if the file is not
     mapped, or is shorter now than when it was opened: the vectors have to be read then.
+    """
+
+class PlainPages:
+    """The vectors of a column of one file: pages in which one vector follows the other, without nulls."""
+
+    def __init__(
+        self, starts: _Bytes, offsets: _Bytes, stride: int, file: PieceReader, keeps_open: object
+    ) -> None:
+        """Describe the pages.
+
+        Args:
+            starts: The first row of each page, and the number of rows (int64).
+            offsets: Offset of each page in the file (int64).
+            stride: Bytes of a vector.
+            file: Reads the file.
+            keeps_open: Keeps the descriptor of the file open.
+        """
+
+    @property
+    def stride(self) -> int: ...
+
+def distances_in_files(
+    comparison: Comparison, parts: Sequence[tuple[PlainPages, _Bytes, _Bytes]], num_rows: int
+) -> Block | None:
+    """Return the distances of rows of several files like `vector_distances`, without a copy of the vectors.
+
+    A part is the pages of a file, rows (int64, in any order), and their places among the `num_rows` rows of
+    the result. Returns None if a file is not mapped, or is shorter now than when it was opened: the vectors
+    have to be read then.
     """
 
 def vector_distances(

@@ -93,6 +93,9 @@ class ColumnReader:
     def plain_values(self, start: int, end: int) -> None:
         """Return None: values are always decoded."""
 
+    def plain_pages(self) -> None:
+        """Return None, as above."""
+
     def known_pages(self) -> None:
         """Return None: rows are taken from the column on its own."""
 

@@ -27,7 +27,14 @@ from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
 from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows
-from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, OffsetOverflow
+from lance_core.kernels import (
+    ColumnPages,
+    CorruptData,
+    MiniBlocks,
+    OffsetOverflow,
+    PieceReader,
+    PlainPages,
+)
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import owns_column
 from lance_core.storage.base import ReadableFile
@@ -51,6 +58,7 @@ class ColumnReader:
             raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
         self._is_leaf = owns_column(field)
         self._known_pages: tuple[ColumnPages | None] | None = None  # set once all pages are known
+        self._plain_pages: tuple[PlainPages | None] | None = None  # set once they were asked for
         self._joined_cuts: Rows | None = None
         """First row of each run of joined pages of any leaf, and the number of rows; None until all pages are
         known.
@@ -136,6 +144,30 @@ class ColumnReader:
             return None
         offset, num_bytes = found
         return PlainValues(*reader, offset, num_bytes // (end - start), end - start)
+
+    def plain_pages(self) -> PlainPages | None:
+        """Return the places of all pages, or None; see `lance_core.file.column_readers`."""
+        reader = self._file.range_reader()
+        if reader is None or not self._is_leaf:
+            return None
+        if self._plain_pages is None:
+            self._plain_pages = (self._find_plain_pages(*reader),)
+        return self._plain_pages[0]
+
+    def _find_plain_pages(self, reader: PieceReader, keeps_open: object) -> PlainPages | None:
+        """Return the places of all pages; None unless all have plain values of one width."""
+        leaf = self._leaves[0]
+        offsets, strides = [], set()
+        for start, end in pairwise(leaf.starts):
+            found = leaf.plain_bytes(start, end) if start < end else None
+            if found is None:
+                return None
+            offsets.append(found[0])
+            strides.add(found[1] // (end - start))
+        if len(strides) != 1:
+            return None
+        starts = np.array(leaf.starts, np.int64)
+        return PlainPages(starts.data, np.array(offsets, np.int64).data, strides.pop(), reader, keeps_open)
 
     def known_pages(self) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""

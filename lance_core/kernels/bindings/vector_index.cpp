@@ -14,6 +14,7 @@
 #include "search/clusters.hpp"
 #include "search/codes.hpp"
 #include "search/graph.hpp"
+#include "search/key_set.hpp"
 #include "search/rotated_codes.hpp"
 
 namespace lance {
@@ -214,6 +215,26 @@ void bind_vector_index(nb::module_& m) {
         }
         return levels;
       });
+
+  nb::class_<KeySet>(m, "KeySet")
+      .def(
+          "__init__",
+          [](KeySet* self, nb::handle keys) {
+            Source source(keys);
+            size_t count = source.bytes().size / sizeof(uint64_t);
+            const uint64_t* values = elements<uint64_t>(source.bytes(), count, "row keys");
+            new (self) KeySet(without_gil([&] { return KeySet(values, count); }));
+          },
+          nb::arg("keys"))
+      .def(
+          "flags",
+          [](const KeySet& self, nb::handle keys) {
+            PyRows rows(keys, nb::none());
+            Block flags(rows.size());
+            without_gil([&] { self.flags((*rows).keys, rows.size(), flags.data()); });
+            return flags;
+          },
+          nb::arg("keys"));
 
   nb::class_<BestRows>(m, "BestRows")
       .def(

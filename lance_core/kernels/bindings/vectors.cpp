@@ -4,6 +4,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <deque>
+
 #include "base/file_map.hpp"
 #include "base/pieces.hpp"
 #include "bindings/bindings.hpp"
@@ -127,9 +130,44 @@ std::optional<Found> find_in_file(const Comparison& comparison, PieceReader& rea
   return nearest.found();
 }
 
+// Plain pages, and the objects that own their file.
+struct PyPlainPages {
+  PlainPages pages;
+  nb::object file;
+  nb::object keeps_open;
+};
+
+void make_pages(PyPlainPages* self, nb::handle starts, nb::handle offsets, size_t stride, nb::object file,
+                nb::object keeps_open) {
+  PlainPages pages{&nb::cast<PieceReader&>(file), stride, read_int64(starts), read_int64(offsets)};
+  if (stride == 0 || pages.starts.size() != pages.offsets.size() + 1 || pages.starts[0] != 0 ||
+      !std::is_sorted(pages.starts.begin(), pages.starts.end())) {
+    corrupt("%zu pages of vectors of %zu bytes that begin at %zu rows", pages.offsets.size(), stride,
+            pages.starts.size());
+  }
+  new (self) PyPlainPages{std::move(pages), std::move(file), std::move(keeps_open)};
+}
+
+using PyRowsToCompare = std::tuple<const PyPlainPages*, nb::object, nb::object>;
+
+std::optional<Block> compare_in_files(const Comparison& comparison, const std::vector<PyRowsToCompare>& given,
+                                      size_t num_rows) {
+  std::deque<Source> sources;  // they cannot move
+  std::vector<RowsToCompare> parts;
+  for (const auto& [pages, rows, places] : given) {
+    Bytes row_bytes = sources.emplace_back(rows).bytes();
+    parts.push_back({&pages->pages, row_bytes, sources.emplace_back(places).bytes()});
+  }
+  return without_gil([&] { return distances_in_files(comparison, parts, num_rows); });
+}
+
 }  // namespace
 
 void bind_vectors(nb::module_& m) {
+  nb::class_<PyPlainPages>(m, "PlainPages")
+      .def("__init__", &make_pages, nb::arg("starts"), nb::arg("offsets"), nb::arg("stride"), nb::arg("file"),
+           nb::arg("keeps_open"))
+      .def_prop_ro("stride", [](const PyPlainPages& self) { return self.pages.stride; });
   nb::class_<Comparison>(m, "Comparison")
       .def(
           "__init__",
@@ -184,6 +222,7 @@ void bind_vectors(nb::module_& m) {
             [&] { return all_distances(comparison, rows_of(comparison, source.bytes(), bits.bytes(), first_bit)); });
       },
       nb::arg("comparison"), nb::arg("vectors"), nb::arg("validity").none() = nb::none(), nb::arg("first_bit") = 0);
+  m.def("distances_in_files", &compare_in_files, nb::arg("comparison"), nb::arg("parts"), nb::arg("num_rows"));
 }
 
 }  // namespace lance

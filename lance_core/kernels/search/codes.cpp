@@ -1,7 +1,11 @@
 #include "search/codes.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
 
+#include "search/lookup_bounds.hpp"
 #include "search/row_sums.hpp"
 
 namespace lance {
@@ -48,12 +52,60 @@ LANCE_MULTIVERSION void subtract_products(float* sums, size_t n, float query, co
   for (size_t i = 0; i < n; ++i) sums[i] -= query * codewords[i];
 }
 
-template <class Sum>
-void scan(BestRows& best, const CodedRows& rows, const DistanceScale& scale, Sum sum) {
+// Calls `sum(start, n, sums)` for blocks of the rows until `is_done()` after a block. Returns the row
+// after the last block.
+template <class Sum, class IsDone>
+size_t scan(BestRows& best, const CodedRows& rows, const DistanceScale& scale, Sum sum, IsDone is_done) {
   alignas(64) float sums[kBlockRows];
-  for (size_t start = 0; start < rows.size; start += kBlockRows) {
+  size_t start = 0;
+  while (start < rows.size && !is_done()) {
     size_t n = std::min(kBlockRows, rows.size - start);
     sum(start, n, sums);
+    offer_rows(best, rows, scale, start, n, sums);
+    start += n;
+  }
+  return start;
+}
+
+template <class Sum>
+void scan(BestRows& best, const CodedRows& rows, const DistanceScale& scale, Sum sum) {
+  scan(best, rows, scale, sum, [] { return false; });
+}
+
+// The sum of one row, added in the same order as those of a block.
+float sum_of_row(const float* table, size_t num_sub_vectors, const uint8_t* codes, size_t stride) {
+  float sum = 0;
+  size_t m = 0;
+  for (; m + 2 <= num_sub_vectors; m += 2, table += 512, codes += 2 * stride) {
+    sum += table[codes[0]] + table[256 + codes[stride]];
+  }
+  return m < num_sub_vectors ? sum + table[codes[0]] : sum;
+}
+
+// Offers the rows from `start` on, and computes exact sums only of those that their lower bounds do not exclude.
+void scan_bounded(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* table,
+                  size_t num_sub_vectors, const uint8_t* codes, size_t start, LookupBounds& bounds) {
+  constexpr size_t kRows = LookupBounds::kRows;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  float limit = infinity;
+  for (; start < rows.size; start += kRows) {
+    if (best.limit() != limit) {
+      limit = best.limit();
+      double distance = limit;
+      // The distance of a sum is rounded three times.
+      distance += (std::fabs(distance) + std::fabs(scale.offset)) * 4 * std::numeric_limits<float>::epsilon();
+      bounds.set_limit((distance - scale.offset) / scale.scale);
+    }
+    size_t n = std::min(kRows, rows.size - start);
+    uint64_t left = bounds.may_be_within(codes + start, rows.size, n);
+    if (left == 0) continue;
+    alignas(64) float sums[kRows];
+    std::fill(sums, sums + n, infinity);
+    for (; left != 0; left &= left - 1) {
+      auto row = static_cast<size_t>(std::countr_zero(left));
+      if (rows.allowed != nullptr && rows.allowed[start + row] == 0) continue;
+      sums[row] = sum_of_row(table, num_sub_vectors, codes + start + row, rows.size);
+    }
     offer_rows(best, rows, scale, start, n, sums);
   }
 }
@@ -62,15 +114,20 @@ void scan(BestRows& best, const CodedRows& rows, const DistanceScale& scale, Sum
 
 void scan_lookups(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* table,
                   size_t num_sub_vectors, unsigned bits, const uint8_t* codes) {
-  scan(best, rows, scale, [&](size_t start, size_t n, float* sums) {
+  if (bits == 4) {
+    scan(best, rows, scale, [&](size_t start, size_t n, float* sums) {
+      std::fill(sums, sums + n, 0.0f);
+      for (size_t m = 0; m < num_sub_vectors / 2; ++m) {
+        add_half_lookups(sums, n, table + m * 32, codes + start + m * rows.size);
+      }
+    });
+    return;
+  }
+  bool has_bounds = scale.row_scales == nullptr && scale.shift == 0 && scale.scale > 0;
+  LookupBounds bounds(table, has_bounds ? num_sub_vectors : 0);
+  auto sum = [&](size_t start, size_t n, float* sums) {
     std::fill(sums, sums + n, 0.0f);
     const uint8_t* from = codes + start;
-    if (bits == 4) {
-      for (size_t m = 0; m < num_sub_vectors / 2; ++m) {
-        add_half_lookups(sums, n, table + m * 32, from + m * rows.size);
-      }
-      return;
-    }
     size_t m = 0;
     for (; m + 2 <= num_sub_vectors; m += 2) {
       add_two_lookups(sums, n, table + m * 256, from + m * rows.size, from + (m + 1) * rows.size);
@@ -78,7 +135,13 @@ void scan_lookups(BestRows& best, const CodedRows& rows, const DistanceScale& sc
     if (m < num_sub_vectors) {
       add_lookups(sums, n, table + m * 256, from + m * rows.size);
     }
-  });
+  };
+  // As long as fewer rows were found than wanted, any row may be among the best.
+  auto is_bounded = [&] { return has_bounds && bounds.is_usable() && std::isfinite(best.limit()); };
+  size_t start = scan(best, rows, scale, sum, is_bounded);
+  if (start < rows.size) {
+    scan_bounded(best, rows, scale, table, num_sub_vectors, codes, start, bounds);
+  }
 }
 
 void scan_products(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* query,

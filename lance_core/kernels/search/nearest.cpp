@@ -129,4 +129,101 @@ Block all_distances(const Comparison& comparison, const VectorRows& vectors) {
   return block;
 }
 
+namespace {
+
+// The address of a wanted vector, and the position of its distance in the result.
+struct Wanted {
+  const uint8_t* vector;
+  size_t place;
+};
+
+void find_vectors(const RowsToCompare& part, const FileMap& map, size_t vector_bytes, size_t num_rows,
+                  std::vector<Wanted>& wanted) {
+  const PlainPages& pages = *part.pages;
+  auto file_bytes = static_cast<int64_t>(pages.file->file_bytes());
+  auto stride = static_cast<int64_t>(pages.stride);
+  size_t n = part.rows.size / 8;
+  if (pages.stride != vector_bytes || part.places.size != part.rows.size) {
+    corrupt("vectors of %zu bytes instead of %zu, %zu rows", pages.stride, vector_bytes, n);
+  }
+  for (size_t i = 0; i < n; ++i) {
+    auto row = load<int64_t>(part.rows.data + 8 * i);
+    auto place = load<uint64_t>(part.places.data + 8 * i);
+    if (row < 0 || row >= pages.starts.back() || place >= num_rows) {
+      corrupt("row %lld of %lld", static_cast<long long>(row), static_cast<long long>(pages.starts.back()));
+    }
+    auto above = std::upper_bound(pages.starts.begin(), pages.starts.end(), row);
+    auto page = static_cast<size_t>(above - pages.starts.begin()) - 1;
+    row -= pages.starts[page];
+    int64_t offset = pages.offsets[page];
+    if (offset < 0 || offset > file_bytes || row >= (file_bytes - offset) / stride) {
+      corrupt("vector %lld of a page at %lld", static_cast<long long>(row), static_cast<long long>(offset));
+    }
+    wanted.push_back({map.data() + offset + row * stride, place});
+  }
+}
+
+// Comparisons of vectors in maps. All memory is there before they begin.
+struct Comparing {
+  const Comparison& comparison;
+  const std::vector<Wanted>& wanted;
+  float* all;
+  size_t num_rows;
+  std::vector<uint8_t> scratch;
+  std::vector<float> distances;
+
+  void run() noexcept {
+    constexpr size_t kMost = Comparison::kMostRows;
+    constexpr size_t kLine = 64;
+    const uint8_t* rows[kMost];
+    for (size_t start = 0; start < wanted.size(); start += kMost) {
+      size_t count = std::min(kMost, wanted.size() - start);
+      // The processor waits for many addresses at once.
+      size_t ahead = std::min(wanted.size(), start + 2 * kMost);
+      for (size_t i = start + count; i < ahead; ++i) {
+        for (size_t byte = 0; byte < comparison.vector_bytes(); byte += kLine) {
+          __builtin_prefetch(wanted[i].vector + byte);
+        }
+      }
+      for (size_t i = 0; i < count; ++i) rows[i] = wanted[start + i].vector;
+      comparison.compare(rows, count, scratch.data(), distances.data());
+      for (size_t i = 0; i < count; ++i) {
+        for (size_t query = 0; query < comparison.num_queries(); ++query) {
+          all[query * num_rows + wanted[start + i].place] = distances[i * comparison.row_length() + query];
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+
+std::optional<Block> distances_in_files(const Comparison& comparison, const std::vector<RowsToCompare>& parts,
+                                        size_t num_rows) {
+  std::vector<Wanted> wanted;
+  wanted.reserve(num_rows);
+  std::vector<MapRange> ranges;
+  for (const RowsToCompare& part : parts) {
+    const FileMap* map = part.pages->file->map_for(part.rows.size / 8);
+    if (map == nullptr) {
+      return std::nullopt;
+    }
+    ranges.push_back(map->range());
+    find_vectors(part, *map, comparison.vector_bytes(), num_rows, wanted);
+  }
+  Block block(comparison.num_queries() * num_rows * 4);
+  auto* all = reinterpret_cast<float*>(block.data());
+  std::fill(all, all + comparison.num_queries() * num_rows, std::numeric_limits<float>::quiet_NaN());
+  Comparing comparing{comparison,
+                      wanted,
+                      all,
+                      num_rows,
+                      std::vector<uint8_t>(comparison.scratch_bytes()),
+                      std::vector<float>(Comparison::kMostRows * comparison.row_length())};
+  auto run = [](void* given) { static_cast<Comparing*>(given)->run(); };
+  bool is_read = GuardedCopies(std::move(ranges)).run(run, &comparing);
+  for (const RowsToCompare& part : parts) is_read = is_read && part.pages->file->is_whole();
+  return is_read ? std::optional<Block>(std::move(block)) : std::nullopt;
+}
+
 }  // namespace lance

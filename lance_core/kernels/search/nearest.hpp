@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/pieces.hpp"
 #include "base/pool.hpp"
 #include "search/vectors.hpp"
 
@@ -65,5 +66,25 @@ class Nearest {
 // Returns the distances of all rows, as float32: first those of the first query, then those of the next query, ...
 // Rows without a vector have NaN.
 Block all_distances(const Comparison& comparison, const VectorRows& vectors);
+
+// The vectors of a column of a file: pages in which one vector follows the other, without nulls.
+struct PlainPages {
+  PieceReader* file;
+  size_t stride;                 // bytes of a vector
+  std::vector<int64_t> starts;   // the first row of each page, and the number of rows
+  std::vector<int64_t> offsets;  // of the pages in the file, in bytes
+};
+
+// Rows of a file, in any order, and the positions of their distances in the result.
+struct RowsToCompare {
+  const PlainPages* pages;
+  Bytes rows;    // int64
+  Bytes places;  // int64
+};
+
+// Returns the distances of `num_rows` rows of several files like `all_distances`, without a copy of the vectors.
+// Returns nothing if a file is not mapped, or is shorter now than when it was opened.
+std::optional<Block> distances_in_files(const Comparison& comparison, const std::vector<RowsToCompare>& parts,
+                                        size_t num_rows);
 
 }  // namespace lance

@@ -14,7 +14,7 @@ from lance_core.encodings.picking import Picking
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows
-from lance_core.kernels import ColumnPages
+from lance_core.kernels import ColumnPages, PlainPages
 from lance_core.schema.fields import Field
 from lance_core.statistics.file_checksums import ColumnChecksums, FileChecksums
 
@@ -71,6 +71,10 @@ class VerifiedColumn:
         """Check the pages of rows `[start, end)`, then return their place."""
         self._verify(start, end)
         return self._reader.plain_values(start, end)
+
+    def plain_pages(self) -> PlainPages | None:
+        """Return the places of all pages if all of them are checked, since a kernel may use any row."""
+        return self._reader.plain_pages() if all(leaf.are_all_checked for leaf in self._leaves) else None
 
     def known_pages(self) -> ColumnPages | None:
         """Return the pages for a kernel if all of them are checked, since a kernel may take any row."""

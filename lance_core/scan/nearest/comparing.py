@@ -14,6 +14,7 @@ from lance_core.file.page_ranges import PlainValues
 from lance_core.scan.plan.nearest import NearestQuery, VectorType
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.take.keys import Keys
+from lance_core.scan.take.row_taker import PlainParts
 
 Distances = npt.NDArray[np.float32]
 
@@ -85,6 +86,17 @@ class Comparer:
         """
         found = [self._list_distances(a) if self.vectors.is_multiple else self._distances(a) for a in arrays]
         return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+
+    def distances_in_files(self, parts: PlainParts, num_rows: int) -> Distances | None:
+        """Return the distances of `num_rows` vectors in local files, without a copy of them; see `distances`.
+
+        Returns None if the vectors have to be taken.
+        """
+        if self.vectors.is_multiple or any(pages.stride != self.kernel.vector_bytes for pages, _, _ in parts):
+            return None
+        files = [(pages, rows.data, places.data) for pages, rows, places in parts]
+        found = kernels.distances_in_files(self.kernel, files, num_rows)
+        return None if found is None else np.frombuffer(memoryview(found), np.float32).reshape(-1, num_rows)
 
     def in_file(
         self, place: PlainValues, k: int, rows: Offsets | None, keys: Keys | None

@@ -12,30 +12,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_core.expressions.tree import Expression
 from lance_core.index.vector.segment_search import Neighbours, SegmentQuery, VectorSegment
+from lance_core.kernels import KeySet
 from lance_core.pool import run_all
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.candidates import Candidates, best_of, join
-from lance_core.scan.nearest.comparing import Comparer
+from lance_core.scan.nearest.comparing import Comparer, Distances
 from lance_core.scan.nearest.exact import exact_candidates
 from lance_core.scan.plan.nearest import NearestQuery
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, project
 from lance_core.scan.plan.scan_plan import ScanPlan
-from lance_core.scan.read.row_columns import RowColumns
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from lance_core.scan.run.strategy import Strategy
-from lance_core.scan.take.address_finder import AddressFinder
-from lance_core.scan.take.keys import Keys, fragments_of, grouped, rows_of
-from lance_core.scan.take.open_fragments import OpenFragments
-from lance_core.scan.take.row_taker import RowTaker
+from lance_core.scan.session import session_of
+from lance_core.scan.take.keys import Keys, are_among, fragments_of, grouped
 from lance_core.table.snapshot import Snapshot
 
 # Bytes of vectors that are taken at once, for their exact distances.
@@ -54,6 +52,11 @@ class CoveringSegment:
 
     segment: VectorSegment
     fragment_ids: frozenset[int]
+
+    @cached_property
+    def sorted_ids(self) -> Keys:
+        """The ids of the fragments, ascending."""
+        return np.array(sorted(self.fragment_ids), np.uint64)
 
 
 class IndexedSearch:
@@ -79,8 +82,10 @@ class IndexedSearch:
         self._condition = condition
         self._plan = plan
         self._reads = budget, files, strategy
-        self._open = OpenFragments(snapshot, files)
-        self._finder = AddressFinder(snapshot, self._open, RowColumns(snapshot, files))
+        options = ScanOptions(columns=(query.column,))
+        projection = project(snapshot.manifest.schema, options)
+        self._taker = session_of(snapshot).projected_taker(snapshot, projection, files)
+        self._finder = self._taker.addresses
         self._metric = segments[0].segment.metric
 
     def candidates(self) -> Candidates:
@@ -114,11 +119,12 @@ class IndexedSearch:
 
     def _of_segments(self, covered: frozenset[int], *, within_bounds: bool) -> Candidates:
         """Return what the segments find for each query."""
-        matching: Keys | None = None
+        matching: KeySet | None = None
         if self._condition is not None:
-            matching, addresses = self._matching(covered)
-            if len(matching) <= max(_FEW_MATCHES, self._query.k):
-                return self._exact(self._all_of(matching, addresses))
+            row_ids, addresses = self._matching(covered)
+            if len(row_ids) <= max(_FEW_MATCHES, self._query.k):
+                return self._exact_of_all(row_ids, addresses)
+            matching = KeySet(row_ids)
         calls = [
             partial(self._found, number, each, matching, within_bounds)
             for number in range(len(self._query.numbers))
@@ -156,18 +162,21 @@ class IndexedSearch:
         order = np.argsort(matching)
         return matching[order], np.concatenate(addresses)[order]
 
-    def _all_of(self, row_ids: Keys, addresses: Keys) -> Candidates:
-        """Return rows as candidates of every query, with distances that are not known yet."""
+    def _exact_of_all(self, row_ids: Keys, addresses: Keys) -> Candidates:
+        """Return rows as candidates of every query, with their exact distances; see `_exact`."""
+        comparer = Comparer(self._query, self._metric)
+        distances = self._distances(comparer, addresses)
         num_queries = self._query.num_queries
-        return Candidates(
+        found = Candidates(
             np.repeat(np.arange(num_queries, dtype=np.int32), len(row_ids)),
-            np.zeros(num_queries * len(row_ids), np.float32),
+            distances.reshape(-1),
             np.tile(row_ids, num_queries),
             np.tile(addresses, num_queries),
         )
+        return found.at(comparer.are_within(found.distances))
 
     def _found(
-        self, number: int, covering: CoveringSegment, matching: Keys | None, within_bounds: bool
+        self, number: int, covering: CoveringSegment, matching: KeySet | None, within_bounds: bool
     ) -> Candidates:
         """Return the nearest rows of one segment for one query vector."""
         query = self._query
@@ -193,13 +202,13 @@ class IndexedSearch:
             # Some rows are deleted, or have moved out of the covered fragments since the index was built.
             asked = replace(asked, num_nearest=2 * asked.num_nearest)
 
-    def _allowed(self, covering: CoveringSegment, matching: Keys | None) -> Allowed | None:
+    def _allowed(self, covering: CoveringSegment, matching: KeySet | None) -> Allowed | None:
         """Return the test for row keys of a segment that decides which rows may be found."""
         if matching is not None:
-            return partial(_are_in, matching)
+            return lambda keys: np.frombuffer(memoryview(matching.flags(keys)), np.bool_)
         if self._snapshot.manifest.has_stable_row_ids or self._has_few_deleted(covering):
             return None  # `_located` leaves out rows that are not there
-        return partial(self._are_live, np.array(sorted(covering.fragment_ids), np.uint64))
+        return partial(self._finder.are_live, fragment_ids=covering.sorted_ids)
 
     def _has_few_deleted(self, covering: CoveringSegment) -> bool:
         """Return whether it costs less to look for more rows than to test all rows that are searched."""
@@ -208,52 +217,45 @@ class IndexedSearch:
         num_physical = sum(fragment.physical_rows for fragment in fragments)
         return sum(fragment.num_rows for fragment in fragments) >= _MOSTLY_LIVE * num_physical
 
-    def _are_live(self, fragment_ids: Keys, addresses: Keys) -> npt.NDArray[np.bool_]:
-        """Return whether addresses are those of live rows of some fragments."""
-        fragments = fragments_of(addresses)
-        is_live = _are_in(fragment_ids, fragments)
-        known = self._snapshot.manifest.fragment_by_id
-        for fragment_id, chosen in grouped(fragments):
-            fragment = known.get(fragment_id)
-            if fragment is not None and fragment.num_rows < fragment.physical_rows:
-                rows = rows_of(addresses[chosen])
-                is_live[chosen] &= self._open.get(fragment).live.are_live(rows)
-        return is_live
-
     def _located(self, number: int, covering: CoveringSegment, found: Neighbours) -> Candidates:
         """Return the answer of a segment with the addresses of its rows, without rows that do not exist."""
         keys, distances = found
         if self._snapshot.manifest.has_stable_row_ids:
             addresses, is_there = self._finder.located(keys)
-            covered = np.array(sorted(covering.fragment_ids), np.uint64)
-            is_there &= _are_in(covered, fragments_of(addresses))
+            is_there &= are_among(covering.sorted_ids, fragments_of(addresses))
             keys, distances, addresses = keys[is_there], distances[is_there], addresses[is_there]
         else:
-            covered = np.array(sorted(covering.fragment_ids), np.uint64)
-            is_live = self._are_live(covered, keys)
+            is_live = self._finder.are_live(keys, covering.sorted_ids)
             keys, distances = keys[is_live], distances[is_live]
             addresses = keys
         return Candidates(np.full(len(keys), number, np.int32), distances, keys, addresses)
 
     def _exact(self, candidates: Candidates) -> Candidates:
         """Return candidates with their exact distances, without those beyond the bounds of the search."""
-        budget, files, _ = self._reads
         query = self._query
-        options = ScanOptions(columns=(query.column,))
-        taker = RowTaker(self._snapshot, project(self._snapshot.manifest.schema, options), files)
-        parts = []
-        for number, chosen in grouped(candidates.queries):
-            numbers = query.numbers[[number]] if query.is_batch else query.numbers
-            comparer = Comparer(query, self._metric, numbers)
-            mine = candidates.at(chosen)
-            distances = [np.array([], np.float32)]
-            for batch in taker.batches(mine.addresses, _TAKEN_BYTES):
-                with budget.require(batch.get_total_buffer_size()):
-                    distances.append(comparer.distances(batch.columns)[0])
-            exact = np.concatenate(distances)
-            kept = comparer.are_within(exact)
-            parts.append(mine._replace(distances=exact).at(kept))
-        return join(parts)
+
+        def exact(number: int, mine: Candidates) -> Candidates:
+            comparer = Comparer(query, self._metric, query.numbers[[number]] if query.is_batch else None)
+            distances = self._distances(comparer, mine.addresses)[0]
+            return mine._replace(distances=distances).at(comparer.are_within(distances))
+
+        calls = [
+            partial(exact, number, candidates.at(chosen)) for number, chosen in grouped(candidates.queries)
+        ]
+        return join([call() for call in calls] if len(calls) < 2 else run_all(calls))
+
+    def _distances(self, comparer: Comparer, addresses: Keys) -> Distances:
+        """Return the exact distances of the vectors at addresses; one row per query of `comparer`."""
+        parts = self._taker.plain_values(addresses)
+        found = None if parts is None else comparer.distances_in_files(parts, len(addresses))
+        if found is not None:
+            return found
+        budget, _, _ = self._reads
+        taken = [np.empty((self._query.num_queries, 0), np.float32)]
+        for batch in self._taker.batches(addresses, _TAKEN_BYTES):
+            with budget.require(batch.get_total_buffer_size()):
+                taken.append(comparer.distances(batch.columns))
+        return np.concatenate(taken[1:] or taken, axis=1)
 
 
 def _distinct(parts: Sequence[Candidates]) -> Candidates:
@@ -261,12 +263,3 @@ def _distinct(parts: Sequence[Candidates]) -> Candidates:
     joined = join(parts)
     _, first = np.unique(joined.row_ids, return_index=True)
     return joined.at(first)
-
-
-def _are_in(known: Keys, keys: Keys) -> npt.NDArray[np.bool_]:
-    """Return whether keys are among ascending `known` keys."""
-    if not len(known):
-        return np.zeros(len(keys), bool)
-    places = np.searchsorted(known, keys)
-    are_in: npt.NDArray[np.bool_] = known[np.minimum(places, len(known) - 1)] == keys
-    return are_in

@@ -20,7 +20,7 @@ from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFe
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows, read_rows
-from lance_core.kernels import ColumnPages, OffsetOverflow
+from lance_core.kernels import ColumnPages, OffsetOverflow, PlainPages
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn
 from lance_core.scan.read.blobs import BlobSource, described_bytes, read_blobs
@@ -111,6 +111,10 @@ class StoredColumn:
         column is a field of structs.
         """
         return None if self._column.path else self._reader.plain_values(start, end)
+
+    def plain_pages(self) -> PlainPages | None:
+        """Return the places of all pages, or None; see `plain_values`."""
+        return None if self._column.path else self._reader.plain_pages()
 
     def present(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
         """Return the arrays of the reader in the form that users see."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_core.scan.read.row_columns import RowColumns
-from lance_core.scan.take.keys import Keys, address_of, fragments_of, grouped, rows_of
+from lance_core.scan.take.keys import Keys, address_of, are_among, fragments_of, grouped, rows_of
 from lance_core.scan.take.open_fragments import OpenFragments
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -84,6 +84,20 @@ class AddressFinder:
                 )
             kept[chosen] = self._fragments.get(fragment).live.are_live(rows)
         return addresses[kept]
+
+    def are_live(self, addresses: Keys, fragment_ids: Keys) -> npt.NDArray[np.bool_]:
+        """Return whether addresses are those of live rows of some fragments, whose ids are ascending.
+
+        Raises:
+            LanceError: deletions cannot be read.
+        """
+        fragments = fragments_of(addresses)
+        is_live = are_among(fragment_ids, fragments)
+        for fragment_id, chosen in grouped(fragments):
+            fragment = self._manifest.fragment_by_id.get(fragment_id)
+            if fragment is not None and fragment.num_rows < fragment.physical_rows:
+                is_live[chosen] &= self._fragments.get(fragment).live.are_live(rows_of(addresses[chosen]))
+        return is_live
 
     def existing(self, addresses: Keys) -> Keys:
         """Return the addresses of rows in data files, deleted ones included, in the given order."""

@@ -19,7 +19,7 @@ from lance_core.counters import TAKEN_ROWS, step
 from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError
-from lance_core.kernels import ColumnPages, take_rows
+from lance_core.kernels import ColumnPages, PlainPages, take_rows
 from lance_core.pool import map_ahead, run_all
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
@@ -54,6 +54,10 @@ _READ_BYTES = 8 << 20
 _DEFAULT = ScanOptions()
 # Below this number of values, worker threads cost more than they save: they wait for the interpreter's lock.
 _FEW_VALUES = 10_000
+
+
+PlainParts = list[tuple[PlainPages, npt.NDArray[np.int64], npt.NDArray[np.int64]]]
+"""Per file: the pages of a column, rows of the file, and the positions of these rows among all."""
 
 
 class RowTaker:
@@ -119,6 +123,21 @@ class RowTaker:
             self._last = batch.num_rows, batch.get_total_buffer_size()
             start += rows
             yield batch
+
+    def plain_values(self, addresses: Keys) -> PlainParts | None:
+        """Return the places of the values of the first column at live addresses, for kernels that use them in
+        the files.
+
+        Returns None if the values have to be taken. Raises LanceError if a file cannot be opened.
+        """
+        parts: PlainParts = []
+        for fragment_id, chosen in grouped(fragments_of(addresses)):
+            column = self._open.get(self._fragments[fragment_id]).columns(self._opener)[0]
+            pages = column.plain_pages() if isinstance(column, StoredColumn) else None
+            if pages is None:
+                return None
+            parts.append((pages, rows_of(addresses[chosen]), positions(chosen)))
+        return parts
 
     def _fitting(self, addresses: Keys, num_bytes: int) -> int:
         """Return a number of rows whose values of blobs have at most `num_bytes` together, at least 1."""

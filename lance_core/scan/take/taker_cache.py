@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from threading import Lock
 
 from lance_core.forks import begin_anew_after_fork
 from lance_core.scan.files.cache import FileCache
-from lance_core.scan.plan.projection import project_taken
+from lance_core.scan.plan.projection import ComputedColumn, Projection, project_taken
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.table.snapshot import Snapshot
 
-_MOST_TAKERS = 8
+_MOST_TAKERS = 16
 
 
 class TakerCache:
@@ -24,7 +25,7 @@ class TakerCache:
 
     def begin(self) -> None:
         """Begin without takers, in this process or in a forked process."""
-        self._takers: OrderedDict[tuple[int, tuple[str, ...] | None, str], RowTaker] = OrderedDict()
+        self._takers: OrderedDict[Hashable, RowTaker] = OrderedDict()
         self._lock = Lock()
 
     def get(
@@ -34,15 +35,27 @@ class TakerCache:
         blob_handling: str = "blobs_descriptions",
     ) -> RowTaker:
         """Return the taker of columns of a snapshot; arguments and errors are those of `project_taken`."""
+        return self._kept(
+            snapshot,
+            (columns, blob_handling),
+            lambda: project_taken(snapshot.manifest.schema, columns, blob_handling),
+        )
+
+    def projected(self, snapshot: Snapshot, projection: Projection) -> RowTaker:
+        """Return the taker of the columns of a projection; it is not kept if it computes columns."""
+        if any(isinstance(column, ComputedColumn) for column in projection.columns):
+            return RowTaker(snapshot, projection, self._files)
+        return self._kept(snapshot, projection.columns, lambda: projection)
+
+    def _kept(self, snapshot: Snapshot, what: Hashable, project: Callable[[], Projection]) -> RowTaker:
         # Each opened dataset has its own snapshot. The taker keeps the manifest alive, so its `id` is unique.
-        key = (id(snapshot.manifest), columns, blob_handling)
+        key = (id(snapshot.manifest), what)
         with self._lock:
             taker = self._takers.get(key)
             if taker is not None:
                 self._takers.move_to_end(key)
                 return taker
-        projection = project_taken(snapshot.manifest.schema, columns, blob_handling)
-        taker = RowTaker(snapshot, projection, self._files)
+        taker = RowTaker(snapshot, project(), self._files)
         with self._lock:
             self._takers[key] = taker
             while len(self._takers) > _MOST_TAKERS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.errors import LanceError
 from support.nearest import expected_ids, lattice, vector_table
 
 DIMENSION = 8
@@ -166,3 +168,47 @@ def test_rows_with_several_vectors_and_an_index(tmp_path: Path) -> None:
     exact = search(ours, q=q, k=5, use_index=False, metric="cosine")
     assert found["id"].to_pylist() == exact["id"].to_pylist()
     np.testing.assert_allclose(found["_distance"], exact["_distance"], rtol=1e-5)
+
+
+WIDE = 64
+
+
+def wide(path: Path, *, with_nulls: bool) -> lance_core.LanceDataset:
+    """Return rows of vectors in pages that kernels compare in the file, if there are no nulls."""
+    vectors = np.random.default_rng(2).standard_normal((900, WIDE)).astype(np.float32)
+    is_null = np.arange(900) % 50 == 7 if with_nulls else np.zeros(900, bool)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), WIDE, mask=pa.array(is_null))
+    table = pa.table({"id": range(900), "v": column})
+    dataset = lance_core.write_dataset(table, str(path), max_rows_per_file=300)
+    return dataset.create_index("v", "IVF_PQ", num_partitions=3, num_sub_vectors=8)
+
+
+def wide_search(dataset: lance_core.LanceDataset, queries: Any, **changes: Any) -> tuple[list[int], Any]:
+    nearest = {"column": "v", "q": queries, "k": 12, "nprobes": 3, "metric": "l2", **changes}
+    found = dataset.to_table(columns=["id"], nearest=nearest)
+    return found["id"].to_pylist(), found["_distance"].to_numpy()
+
+
+@pytest.mark.parametrize("with_nulls", [False, True])
+def test_exact_distances_of_candidates(tmp_path: Path, with_nulls: bool) -> None:
+    """The first search takes the vectors; later ones compare them in the mapped files."""
+    dataset = wide(tmp_path / "t.lance", with_nulls=with_nulls)
+    queries = np.random.default_rng(3).standard_normal((5, WIDE)).astype(np.float32)
+    for _ in range(3):
+        for asked in (queries[0], queries):
+            ids, distances = wide_search(dataset, asked, refine_factor=75)
+            expected, exact = wide_search(dataset, asked, use_index=False)
+            assert ids == expected
+            np.testing.assert_allclose(distances, exact, rtol=1e-5)
+
+
+def test_a_file_that_is_cut_while_it_is_searched(tmp_path: Path) -> None:
+    """T25: vectors of a mapped file that lost its end are an error."""
+    dataset = wide(tmp_path / "t.lance", with_nulls=False)
+    query = np.zeros(WIDE, np.float32)
+    for _ in range(3):
+        wide_search(dataset, query, refine_factor=75)
+    for file in (tmp_path / "t.lance" / "data").iterdir():
+        os.truncate(file, 4096)
+    with pytest.raises(LanceError):
+        wide_search(dataset, query, refine_factor=75)
