@@ -17,7 +17,7 @@ from lance_core.index.cache import IndexCache
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import Projection, project
+from lance_core.scan.plan.projection import project
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.take.taker_cache import TakerCache
@@ -103,15 +103,6 @@ class Session:
             options = ScanOptions(computed=computed, blob_handling=blob_handling)
             return RowTaker(snapshot, project(snapshot.manifest.schema, options), self.files)
         return self.takers.get(snapshot, columns, blob_handling)
-
-    def projected_taker(self, snapshot: Snapshot, projection: Projection, files: DataFiles) -> RowTaker:
-        """Return a taker of the columns of a projection, which reads from `files`.
-
-        It is kept for the next search if `files` are those of the session.
-        """
-        if files is not self.files:
-            return RowTaker(snapshot, projection, files)
-        return self.takers.projected(snapshot, projection)
 
     def cache_use(self) -> Mapping[str, CacheUse]:
         """Return the size and the numbers of hits and misses of each cache."""

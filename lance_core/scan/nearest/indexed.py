@@ -32,8 +32,8 @@ from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from lance_core.scan.run.strategy import Strategy
-from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import Keys, are_among, fragments_of, grouped
+from lance_core.scan.take.taker_cache import taker_of
 from lance_core.table.snapshot import Snapshot
 
 # Bytes of vectors that are taken at once, for their exact distances.
@@ -84,7 +84,7 @@ class IndexedSearch:
         self._reads = budget, files, strategy
         options = ScanOptions(columns=(query.column,))
         projection = project(snapshot.manifest.schema, options)
-        self._taker = session_of(snapshot).projected_taker(snapshot, projection, files)
+        self._taker = taker_of(snapshot, projection, files)
         self._finder = self._taker.addresses
         self._metric = segments[0].segment.metric
 

@@ -16,9 +16,9 @@ from lance_core.scan.plan.search_projection import Output, Score, SearchProjecti
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.sorting import sorted_places
-from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import Keys
 from lance_core.scan.take.row_taker import join_batches
+from lance_core.scan.take.taker_cache import taker_of
 from lance_core.table.snapshot import Snapshot
 
 _READ_BYTES = 8 << 20
@@ -74,7 +74,7 @@ _Batch = tuple[pa.RecordBatch, list[pa.Array]]
 def _filtered(
     snapshot: Snapshot, projection: SearchProjection, found: FoundRows, files: DataFiles
 ) -> Iterator[_Batch]:
-    taker = session_of(snapshot).projected_taker(snapshot, projection.taken, files)
+    taker = taker_of(snapshot, projection.taken, files)
     start = 0
     for taken in taker.batches(found.addresses, _READ_BYTES):
         scores = {name: array.slice(start, taken.num_rows) for name, array in found.scores.items()}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from lance_core.forks import begin_anew_after_fork
 from lance_core.scan.files.cache import FileCache
+from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import ComputedColumn, Projection, project_taken
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.table.snapshot import Snapshot
@@ -20,6 +22,7 @@ class TakerCache:
 
     def __init__(self, files: FileCache) -> None:
         self._files = files
+        _caches[id(files)] = self
         self.begin()
         begin_anew_after_fork(self)
 
@@ -35,19 +38,14 @@ class TakerCache:
         blob_handling: str = "blobs_descriptions",
     ) -> RowTaker:
         """Return the taker of columns of a snapshot; arguments and errors are those of `project_taken`."""
-        return self._kept(
+        return self.kept(
             snapshot,
             (columns, blob_handling),
             lambda: project_taken(snapshot.manifest.schema, columns, blob_handling),
         )
 
-    def projected(self, snapshot: Snapshot, projection: Projection) -> RowTaker:
-        """Return the taker of the columns of a projection; it is not kept if it computes columns."""
-        if any(isinstance(column, ComputedColumn) for column in projection.columns):
-            return RowTaker(snapshot, projection, self._files)
-        return self._kept(snapshot, projection.columns, lambda: projection)
-
-    def _kept(self, snapshot: Snapshot, what: Hashable, project: Callable[[], Projection]) -> RowTaker:
+    def kept(self, snapshot: Snapshot, what: Hashable, project: Callable[[], Projection]) -> RowTaker:
+        """Return the taker that is kept under a name, else make one for the columns of a projection."""
         # Each opened dataset has its own snapshot. The taker keeps the manifest alive, so its `id` is unique.
         key = (id(snapshot.manifest), what)
         with self._lock:
@@ -61,3 +59,19 @@ class TakerCache:
             while len(self._takers) > _MOST_TAKERS:
                 self._takers.popitem(last=False)
         return taker
+
+
+def taker_of(snapshot: Snapshot, projection: Projection, files: DataFiles) -> RowTaker:
+    """Return a taker of the columns of a projection, which reads from `files`.
+
+    If `files` are those of a session, the session keeps the taker, unless it computes columns.
+    """
+    cache = _caches.get(id(files))
+    is_computed = any(isinstance(column, ComputedColumn) for column in projection.columns)
+    if cache is None or cache._files is not files or is_computed:
+        return RowTaker(snapshot, projection, files)
+    return cache.kept(snapshot, projection.columns, lambda: projection)
+
+
+_caches: WeakValueDictionary[int, TakerCache] = WeakValueDictionary()
+"""The cache of the session with certain files, by the `id` of the files."""

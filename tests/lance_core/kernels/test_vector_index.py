@@ -11,7 +11,7 @@ import pytest
 from lance_core import kernels
 from lance_core.kernels import BestRows, CorruptData, Graph, StoredVectors
 
-CHANCE = np.random.default_rng(5)
+CHANCE, OTHER = np.random.default_rng(5), np.random.default_rng(6)
 Array = npt.NDArray[Any]
 
 
@@ -81,14 +81,14 @@ def test_lookups_are_sums_of_table_entries(bits: int, num_rows: int, num_sub_vec
 
 
 TABLES = {
-    "squares": lambda size: CHANCE.standard_normal(size) ** 2,
-    "both signs": lambda size: CHANCE.standard_normal(size),
+    "squares": lambda size: OTHER.standard_normal(size) ** 2,
+    "both signs": lambda size: OTHER.standard_normal(size),
     "equal": lambda size: np.full(size, 0.25),
-    "few values": lambda size: CHANCE.integers(0, 3, size),
-    "far apart": lambda size: 10.0 ** CHANCE.uniform(-20, 20, size),
-    "tiny": lambda size: CHANCE.standard_normal(size) * 1e-36,
-    "infinite": lambda size: np.where(CHANCE.random(size) < 0.01, np.inf, CHANCE.random(size)),
-    "without numbers": lambda size: np.where(CHANCE.random(size) < 0.01, np.nan, -CHANCE.random(size)),
+    "few values": lambda size: OTHER.integers(0, 3, size),
+    "far apart": lambda size: 10.0 ** OTHER.uniform(-20, 20, size),
+    "tiny": lambda size: OTHER.standard_normal(size) * 1e-36,
+    "infinite": lambda size: np.where(OTHER.random(size) < 0.01, np.inf, OTHER.random(size)),
+    "without numbers": lambda size: np.where(OTHER.random(size) < 0.01, np.nan, -OTHER.random(size)),
 }
 
 
@@ -99,7 +99,7 @@ def test_lower_bounds_of_lookups_leave_out_no_row(name: str, num_sub_vectors: in
     best = BestRows(30)
     all_keys, all_distances = [], []
     for partition, num_rows in enumerate((20, 1300, 2075)):
-        codes = CHANCE.integers(0, 256, (num_sub_vectors, num_rows)).astype(np.uint8)
+        codes = OTHER.integers(0, 256, (num_sub_vectors, num_rows)).astype(np.uint8)
         table = TABLES[name]((num_sub_vectors, 256)).astype(np.float32)
         entries = np.take_along_axis(table, codes.astype(np.intp), axis=1)
         pairs = entries[: num_sub_vectors // 2 * 2].reshape(-1, 2, num_rows)
@@ -109,8 +109,8 @@ def test_lower_bounds_of_lookups_leave_out_no_row(name: str, num_sub_vectors: in
                 sums += first + second
             if num_sub_vectors % 2:
                 sums += entries[-1]
-        keys = (CHANCE.permutation(num_rows) + 10_000 * partition).astype(np.uint64)
-        allowed = CHANCE.random(num_rows) < 0.7 if partition == 2 else np.ones(num_rows, bool)
+        keys = (OTHER.permutation(num_rows) + 10_000 * partition).astype(np.uint64)
+        allowed = OTHER.random(num_rows) < 0.7 if partition == 2 else np.ones(num_rows, bool)
         best.scan_lookups(keys, allowed, codes, table, num_sub_vectors, 8, 0.5, 1.0)
         all_keys.append(keys[allowed])
         all_distances.append(sums[allowed] * np.float32(0.5) + np.float32(1))
@@ -122,11 +122,11 @@ def test_lower_bounds_of_lookups_leave_out_no_row(name: str, num_sub_vectors: in
 
 def test_key_sets_know_their_keys() -> None:
     dense = np.arange(500, 5000, 3, dtype=np.uint64)
-    sparse = np.sort(CHANCE.integers(0, 1 << 32, 300).astype(np.uint64))
+    sparse = np.sort(OTHER.integers(0, 1 << 32, 300).astype(np.uint64))
     groups = (dense, sparse + (np.uint64(3) << np.uint64(32)), dense + (np.uint64(9) << np.uint64(32)))
     known = np.concatenate(groups)
     asked = np.concatenate([known, known + np.uint64(1), known - np.uint64(400), known << np.uint64(1)])
-    asked = CHANCE.permutation(np.append(asked, np.array([0, (1 << 64) - 1], np.uint64)))
+    asked = OTHER.permutation(np.append(asked, np.array([0, (1 << 64) - 1], np.uint64)))
     flags = np.frombuffer(kernels.KeySet(known).flags(asked), np.bool_)
     np.testing.assert_array_equal(flags, np.isin(asked, known))
     assert not np.frombuffer(kernels.KeySet(known[:0]).flags(asked), np.bool_).any()
