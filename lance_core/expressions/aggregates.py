@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.expressions.ordered_types import has_order, value_type
 from lance_core.expressions.tree import Expression
 
 COUNT_ALL = "count(*)"
@@ -24,21 +25,6 @@ _MOST_DIGITS = {128: 38, 256: 76}
 _MOST_SUMMED_DIGITS = 57
 """Digits of decimals of which more than 2^62 can be added without an overflow."""
 _SUM_DIGITS, _MEAN_DIGITS = 10, 4
-
-_ORDERED = (
-    pa.types.is_null,
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal128,
-    pa.types.is_decimal256,
-    pa.types.is_temporal,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
-)
 
 
 @dataclass(frozen=True)
@@ -68,15 +54,9 @@ def aggregate(function: str, argument: Expression | None) -> Aggregate:
     return Aggregate(function, argument, _type_of(function, value_type(argument.type)))
 
 
-def value_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of the values that a dictionary stands for; any other type unchanged."""
-    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
-
-
 def is_groupable(data_type: pa.DataType) -> bool:
     """Return whether values of a type can be compared, so that equal ones make a group."""
-    data_type = value_type(data_type)
-    return not isinstance(data_type, pa.BaseExtensionType) and any(known(data_type) for known in _ORDERED)
+    return has_order(value_type(data_type))
 
 
 def _type_of(function: str, data_type: pa.DataType) -> pa.DataType:

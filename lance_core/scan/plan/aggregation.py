@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.aggregates import Aggregate, is_groupable, value_type
+from lance_core.expressions.aggregates import Aggregate, is_groupable
+from lance_core.expressions.ordered_types import value_type
 from lance_core.expressions.tree import Expression
 from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import Computed, ScanOptions

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.column_names import resolve_column
+from lance_core.expressions.ordered_types import has_order, value_type
 from lance_core.expressions.tree import Comparison, Expression, Literal
 from lance_core.scan.plan.options import ColumnOrdering, ScanOptions
 from lance_core.scan.plan.projection import (
@@ -19,22 +20,6 @@ from lance_core.scan.plan.projection import (
     project,
 )
 from lance_core.schema import Schema, split_path
-
-_SORTABLE = (
-    pa.types.is_null,
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal128,
-    pa.types.is_decimal256,
-    pa.types.is_temporal,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_fixed_size_binary,
-)
-
 
 _BOUNDED = (
     pa.types.is_integer,
@@ -108,8 +93,7 @@ def _is_descriptor(column: DataColumn) -> bool:
 
 
 def _is_sortable(data_type: pa.DataType) -> bool:
-    if pa.types.is_dictionary(data_type):
-        return _is_sortable(data_type.value_type)
+    data_type = value_type(data_type)
     if pa.types.is_struct(data_type):
         return all(_is_sortable(field.type) for field in data_type)
-    return not isinstance(data_type, pa.BaseExtensionType) and any(known(data_type) for known in _SORTABLE)
+    return has_order(data_type)

@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.aggregates import COUNT_DISTINCT, Aggregate, value_type
+from lance_core.expressions.aggregates import COUNT_DISTINCT, Aggregate
+from lance_core.expressions.ordered_types import value_type
 from lance_core.scan.plan.aggregation import Aggregation
 from lance_core.scan.run.float_order import WORDS, from_total_order, in_total_order, without_variants
 
