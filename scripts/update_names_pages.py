@@ -345,6 +345,7 @@ ELSEWHERE: Mapping[str, str] = {
     "max_field_id": "`schema`: the server keeps the ids of fields",
     "merge": "`Client.merge_columns`",
     "merge_existing_index_segments": _INDICES,
+    "merge_index_metadata": _INDICES,
     "merge_insert": "`Client.merge_insert`",
     "migrate_manifest_paths_v2": _FILES,
     "new_file_session": _FILES,

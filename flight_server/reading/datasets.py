@@ -116,7 +116,7 @@ class Datasets:
             branch=manifest.branch,
             identity=manifest.identity,
             data_storage_version=manifest.data_storage_version,
-            indices=tuple(manifest.describe_indices()) if view.is_whole else (),
+            indices=tuple(view.snapshot.describe_indices()) if view.is_whole else (),
             fragment_ids=None
             if view.hides_rows
             else frozenset(fragment.id for fragment in manifest.fragments),

@@ -94,7 +94,7 @@ def _text_columns(view: View) -> list[str]:
         InvalidInputError: There are none.
     """
     known = {field.name for field in view.schema.fields}
-    columns = [path for path in text_columns(view.snapshot.manifest) if path in known]
+    columns = [path for path in text_columns(view.snapshot) if path in known]
     if not columns:
         raise InvalidInputError("full_text_query: name a column; no column has a full text index")
     return columns

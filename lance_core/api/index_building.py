@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from lance_core.api.operations import Index
     from lance_core.api.progress import IndexProgress
     from lance_core.changes.indexing.segment import IndexRequest
+    from lance_core.index.progress import Observer
 
     VectorArray: TypeAlias = np.ndarray[Any, Any] | pa.FixedSizeListArray | pa.FixedShapeTensorArray
 
@@ -50,9 +51,10 @@ class IndexBuilding(Indexing):
             replace: Replace the index with this name, of whatever kind. False refuses to.
             train: Index the rows. False makes an index that covers no rows yet; `optimize.optimize_indices`
                 adds them.
-            fragment_ids: Must be None; see `create_index_uncommitted`.
+            fragment_ids: Full text indices only: write partitions of these fragments, and commit nothing; see
+                `merge_index_metadata`. All other kinds have `create_index_uncommitted`.
             index_uuid: Uuid of the files.
-            progress_callback: Is called with the progress.
+            progress_callback: Is called with the progress. If it raises, the build stops.
             transaction_id: UUID of the transaction. Repeating it gives the first result.
             sync: On local disks make everything durable before returning.
             kwargs: Options of the kind by name, as in `IndexConfig.parameters`.
@@ -64,11 +66,12 @@ class IndexBuilding(Indexing):
             InvalidInputError: An option is wrong, or the name is in use.
             CommitConflictError: Other writers were in conflict too often.
         """
+        request = _request(column, index_type, name, train, fragment_ids, index_uuid, kwargs)
         if fragment_ids is not None:
-            raise InvalidInputError(
-                "fragment_ids", expected="None; `create_index_uncommitted` indexes single fragments"
-            )
-        request = _request(column, index_type, name, train, None, index_uuid, kwargs)
+            from lance_core.changes.indexing.staged import stage_partitions  # late: most processes only read
+
+            stage_partitions(self.snapshot, request, observer=_observer(progress_callback), sync=sync)
+            return
         self._build(request, replace, progress_callback, transaction_id, sync)
 
     def create_index(
@@ -183,7 +186,6 @@ class IndexBuilding(Indexing):
             raise InvalidInputError("create_index_uncommitted requires fragment_ids")
         from lance_core.api.operations import Index  # late: most processes only read
         from lance_core.changes.indexing.segment import build_segment
-        from lance_core.index.progress import unobserved
 
         options = _vector_options(
             index_type,
@@ -199,7 +201,11 @@ class IndexBuilding(Indexing):
             # Only codes in the order of the rows can be merged by the reference.
             options.setdefault("skip_transpose", True)
         request = _request(_one(column), index_type, name, train, fragment_ids, index_uuid, options)
-        observer = progress_callback or unobserved
+        if request.uuid is not None and request.kind.upper() == "BTREE":
+            raise InvalidInputError(
+                "index_uuid is no longer accepted for B-trees: each segment has a uuid of its own"
+            )
+        observer = _observer(progress_callback)
         return Index.from_message(build_segment(self.snapshot, request, observer=observer, sync=sync))
 
     def commit_existing_index_segments(
@@ -253,6 +259,36 @@ class IndexBuilding(Indexing):
         messages = [segment.to_message() for segment in segments]
         return Index.from_message(merge_segments(self.snapshot, messages, sync=sync))
 
+    def merge_index_metadata(
+        self,
+        index_uuid: str,
+        index_type: str,
+        batch_readhead: int | None = None,
+        progress_callback: Callable[[IndexProgress], None] | None = None,
+        *,
+        sync: bool = True,
+    ) -> None:
+        """Make a segment of the partitions that `create_scalar_index` wrote with `fragment_ids`.
+
+        Nothing is committed: the caller commits `LanceOperation.CreateIndex`. All kinds of indices can be
+        built on several machines with `create_index_uncommitted` instead, which is simpler.
+
+        Args:
+            index_uuid: The `index_uuid` of all partitions.
+            index_type: "INVERTED" or "FTS".
+            batch_readhead: Has no effect.
+            progress_callback: Is called with the progress.
+            sync: On local disks make the files durable before returning.
+
+        Raises:
+            InvalidInputError: Another kind, there are no partitions, or they were built with different
+                options.
+        """
+        from lance_core.changes.indexing.staged import merge_partitions  # late: most processes only read
+
+        observer = _observer(progress_callback)
+        merge_partitions(self.snapshot, index_type, _uuid(index_uuid), observer=observer, sync=sync)
+
     def _build(
         self,
         request: IndexRequest,
@@ -262,13 +298,12 @@ class IndexBuilding(Indexing):
         sync: bool,
     ) -> None:
         from lance_core.changes.indexing.create import create_index
-        from lance_core.index.progress import unobserved
 
         self._snapshot = create_index(
             self.snapshot,
             request,
             replace_existing=replace,
-            observer=progress_callback or unobserved,
+            observer=_observer(progress_callback),
             transaction_id=transaction_id,
             sync=sync,
         )
@@ -326,8 +361,18 @@ def _request(
         kind, options = index_type.index_type, {**index_type.parameters, **options}
     if not isinstance(kind, str):
         raise InvalidInputError("index_type must be str or IndexConfig", found=type(index_type).__name__)
-    try:
-        number = None if uuid is None else UUID(uuid)
-    except ValueError:
-        raise InvalidInputError("Invalid UUID of index files (index_uuid)", found=uuid) from None
+    number = None if uuid is None else _uuid(uuid)
     return IndexRequest(column, kind, name, train, fragment_ids, number, options)
+
+
+def _uuid(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInputError("Invalid UUID of index files (index_uuid)", found=text) from None
+
+
+def _observer(callback: Callable[[IndexProgress], None] | None) -> Observer:
+    from lance_core.index.progress import unobserved, until_complete
+
+    return unobserved if callback is None else until_complete(callback)

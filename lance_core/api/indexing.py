@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
-from pyroaring import FrozenBitMap
-
+from lance_core.api.bitmap import Bitmap
 from lance_core.api.opened import OpenedDataset
 from lance_core.errors import IndexNotFoundError, InvalidInputError
-from lance_core.table.indices import IndexDescription
+from lance_core.table.indices import IndexDescription, IndexSegmentDescription
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +27,7 @@ class IndexInformation(TypedDict):
     uuid: str
     fields: list[str]
     version: int
-    fragment_ids: FrozenBitMap
+    fragment_ids: set[int]
     base_id: int | None
 
 
@@ -40,10 +41,20 @@ class Indexing(OpenedDataset):
 
     def describe_indices(self) -> list[IndexDescription]:
         """Return the indices by name, as the manifest lists them."""
-        return self._snapshot.manifest.describe_indices()
+        return [
+            replace(index, segments=[_with_set(segment) for segment in index.segments])
+            for index in self._snapshot.describe_indices()
+        ]
 
     def list_indices(self) -> list[IndexInformation]:
-        """Return one entry per index segment; `describe_indices` has more facts."""
+        """Return one entry per index segment; `describe_indices` has more facts.
+
+        Warns:
+            DeprecationWarning: As in the reference, `describe_indices` should be used instead.
+        """
+        warnings.warn(
+            "list_indices is deprecated; use describe_indices instead", DeprecationWarning, stacklevel=2
+        )
         return [
             IndexInformation(
                 name=index.name,
@@ -51,7 +62,7 @@ class Indexing(OpenedDataset):
                 uuid=segment.uuid,
                 fields=list(index.field_names),
                 version=segment.dataset_version_at_last_update,
-                fragment_ids=segment.fragment_ids,
+                fragment_ids=set(segment.fragment_ids),
                 base_id=segment.base_id,
             )
             for index in self.describe_indices()
@@ -178,3 +189,9 @@ class Indexing(OpenedDataset):
         from lance_core.changes.drop_index import drop_index  # late: most processes only read
 
         self._snapshot = drop_index(self.snapshot, name, transaction_id=transaction_id, sync=sync)
+
+
+def _with_set(segment: IndexSegmentDescription) -> IndexSegmentDescription:
+    """Return the description of a segment whose fragments are a set with the methods of the reference."""
+    fragment_ids: Any = Bitmap(segment.fragment_ids)
+    return replace(segment, fragment_ids=fragment_ids)

@@ -24,7 +24,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "initialize_mem_wal": _WAL,
         "mem_wal_index_details": _WAL,
         "mem_wal_writer": _WAL,
-        "merge_index_metadata": _INDICES,
         "storage_options_accessor": _OPTIONS,
     },
     "LanceOperation": {

@@ -38,7 +38,7 @@ def drop_index(
         removed = [segment for segment in segments if segment.name == name]
         if not removed:
             names = sorted({segment.name for segment in segments})
-            raise IndexNotFoundError("no such index", expected=", ".join(names) or "none", found=name)
+            raise IndexNotFoundError("index not found", expected=", ".join(names) or "none", found=name)
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         return commit(current.storage, create_index(transaction, removed=removed), sync=sync)
 

@@ -1,8 +1,8 @@
-"""Files of the index segments of a table."""
+"""Entries of the index segments of a table, and the files of the segments."""
 
 from uuid import UUID
 
-from lance_core.commit.index_section import kind_of
+from lance_core.commit.index_section import index_entries, kind_of
 from lance_core.index.moving.copying import SegmentCopy
 from lance_core.index.moving.kinds import MOVABLE
 from lance_core.index.moving.moved_rows import Moves
@@ -11,6 +11,24 @@ from lance_core.index.segment_writer import SegmentWriter
 from lance_core.proto import table_pb2
 from lance_core.table.indices import DIRECTORY
 from lance_core.table.snapshot import Snapshot
+
+
+def segments_of(snapshot: Snapshot) -> list[table_pb2.IndexMetadata]:
+    """Return the entries of the index section.
+
+    If the manifest does not say the kind of an index, the entry has the kind that follows from its files; see
+    `Snapshot.index_segments`, whose errors these are.
+    """
+    known = {segment.description.uuid: segment.type_url for segment in snapshot.index_segments}
+    found = []
+    for entry in index_entries(snapshot.manifest):
+        type_url = known[str(UUID(bytes=entry.uuid.uuid))]
+        if type_url != entry.index_details.type_url:
+            original, entry = entry, table_pb2.IndexMetadata()
+            entry.CopyFrom(original)
+            entry.index_details.type_url = type_url
+        found.append(entry)
+    return found
 
 
 def segment_files(snapshot: Snapshot, segment: table_pb2.IndexMetadata) -> SegmentFiles:

@@ -35,6 +35,26 @@ def unobserved(event: IndexProgress) -> None:
     """Do nothing."""
 
 
+def until_complete(observer: Observer) -> Observer:
+    """Return an observer whose error at the end of a stage is raised when the next stage begins.
+
+    So an error at the end of the last stage, when there is no work left to stop, is ignored.
+    """
+    held: list[Exception] = []
+
+    def observe(event: IndexProgress) -> None:
+        if held:
+            raise held[0]
+        try:
+            observer(event)
+        except Exception as error:
+            if event.event != "complete":
+                raise
+            held.append(error)
+
+    return observe
+
+
 @contextmanager
 def stage(
     observer: Observer, name: str, total: int | None = None, unit: str = "rows"

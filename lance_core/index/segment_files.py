@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.errors import CorruptFileError, FileMissingError, UnsupportedFeatureError
 from lance_core.file.data_file import ModernFile, open_data_file
 from lance_core.file.footer import FileVersion
 from lance_core.schema import Field, leaves, nodes
@@ -105,6 +105,13 @@ class SegmentFiles:
     def has(self, name: str) -> bool:
         """Return whether the segment has a file of this name."""
         return name in self.sizes if self.sizes else self.storage.exists(f"{self.directory}/{name}")
+
+    def names(self, subdirectory: str = "") -> list[str]:
+        """Return the names of the files of the segment, or of a directory below it; none if it is missing."""
+        try:
+            return self.storage.list_names("/".join(filter(None, (self.directory, subdirectory))))
+        except FileMissingError:
+            return []
 
     def open(self, name: str) -> ReadableFile:
         """Open a file of the segment; errors are those of `Storage.open_file`."""

@@ -94,19 +94,32 @@ class SegmentWriter:
         files: Name and size in bytes of each complete file, for the manifest.
     """
 
-    def __init__(self, storage: Storage, uuid: UUID | None = None, *, sync: bool = True) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        uuid: UUID | None = None,
+        *,
+        sync: bool = True,
+        subdirectory: str = "",
+        is_shared: bool = False,
+    ) -> None:
         """Prepare a segment.
 
         Args:
             storage: Storage of the dataset.
             uuid: Uuid of the segment; None makes a new one.
             sync: Make the files durable.
+            subdirectory: Directory of the files below that of the segment; "" means the segment's own.
+            is_shared: Whether other writers have files in the directory. Then `discard` leaves their files,
+                and a file takes the place of one that an earlier attempt wrote.
         """
         self.uuid = uuid or uuid4()
-        self.directory = f"{DIRECTORY}/{self.uuid}"
+        self.directory = "/".join(filter(None, (DIRECTORY, str(self.uuid), subdirectory)))
         self.files: list[table_pb2.IndexFile] = []
         self._storage = storage
         self._sync = sync
+        self._is_shared = is_shared
+        self._names: list[str] = []
         self._written: list[tuple[str, IndexFileWriter]] = []
 
     def create(
@@ -125,7 +138,7 @@ class SegmentWriter:
         """
         if isinstance(schema, pa.Schema):
             schema = schema_from_arrow(schema, is_table=False)
-        file = self._storage.create_file(f"{self.directory}/{name}", sync=self._sync)
+        file = self._create(name)
         writer = IndexFileWriter(file, schema, version)
         self._written.append((name, writer))
         return writer
@@ -160,7 +173,7 @@ class SegmentWriter:
 
     def copy_bytes(self, name: str, source: ReadableFile) -> None:
         """Write a file of the segment with the bytes of another file."""
-        with self._storage.create_file(f"{self.directory}/{name}", sync=self._sync) as file:
+        with self._create(name) as file:
             for start in range(0, source.size, _COPY_BYTES):
                 file.write(source.read(start, min(_COPY_BYTES, source.size - start)))
         self.files.append(table_pb2.IndexFile(path=name, size_bytes=source.size))
@@ -172,11 +185,20 @@ class SegmentWriter:
         ]
         self._written.clear()
         if self._sync and self.files:
-            self._storage.sync_directory(self.directory)
-            self._storage.sync_directory(DIRECTORY)
+            directory = self.directory
+            while directory:
+                self._storage.sync_directory(directory)
+                directory = directory.rpartition("/")[0]
         return self.files
 
     def discard(self) -> None:
         """Remove the files. If one cannot be removed, a cleanup removes it later."""
         with suppress(StorageError):
-            self._storage.delete_directory(self.directory)
+            if not self._is_shared:
+                self._storage.delete_directory(self.directory)
+            for name in self._names if self._is_shared else ():
+                self._storage.delete_file(f"{self.directory}/{name}")
+
+    def _create(self, name: str) -> WritableFile:
+        self._names.append(name)
+        return self._storage.create_file(f"{self.directory}/{name}", sync=self._sync, replace=self._is_shared)

@@ -12,13 +12,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError
 from lance_core.index.cache import IndexCache
 from lance_core.index.index_file import IndexFile
 from lance_core.index.moving.moved_rows import Addresses, MovesInTurn
 from lance_core.index.moving.reused_fragments import moves_of
 from lance_core.storage import Storage
-from lance_core.table.indices import DIRECTORY, IndexSegment
+from lance_core.table.indices import IndexSegment
 from lance_core.table.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -186,14 +185,5 @@ def open_segment(snapshot: Snapshot, entry: IndexSegment, cache: IndexCache) -> 
             `reuse_moves`.
         LanceError: The base path of the segment cannot be opened.
     """
-    base_id = entry.description.base_id
-    moves = reuse_moves(snapshot, cache)
-    if base_id is None:
-        return OpenSegment(entry, snapshot.storage, f"{DIRECTORY}/{entry.description.uuid}", cache, moves)
-    base = snapshot.manifest.base_paths.get(base_id)
-    if base is None:
-        raise CorruptFileError(
-            f"base path of index {entry.name!r}", file=snapshot.manifest.name, found=base_id
-        )
-    directory = f"{base.directory(DIRECTORY)}{entry.description.uuid}"
-    return OpenSegment(entry, snapshot.storage_of(base_id), directory, cache, moves)
+    storage, directory = snapshot.index_directory(entry)
+    return OpenSegment(entry, storage, directory, cache, reuse_moves(snapshot, cache))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
 import pyroaring
@@ -18,9 +19,10 @@ from google.protobuf.message import DecodeError
 
 from lance_core.errors import CorruptFileError
 from lance_core.proto import index_pb2, table_pb2
-from lance_core.schema import Schema, shown_path
+from lance_core.schema import Field, Schema, shown_path
 from lance_core.table.fragment import Fragment
 from lance_core.table.fragment_reuse import FRAGMENT_REUSE, FragmentReuse
+from lance_core.table.index_details import shown_details
 
 DIRECTORY = "_indices"
 """Directory of all index files. Each segment has a subdirectory that is named by its uuid."""
@@ -30,6 +32,18 @@ MEM_WAL = "__lance_mem_wal"
 """Name of the index that stands for a write-ahead log."""
 _SYSTEM_INDICES = {FRAGMENT_REUSE: "FragmentReuse", MEM_WAL: "MemWal"}
 _DETAILS = "IndexDetails"
+_DETAILS_BY_FILE = {
+    "page_lookup.lance": "/lance.table.BTreeIndexDetails",
+    "bitmap_page_lookup.lance": "/lance.table.BitmapIndexDetails",
+    "ngram_postings.lance": "/lance.table.NGramIndexDetails",
+    "zonemap.lance": "/lance.table.ZoneMapIndexDetails",
+    "bloomfilter.lance": "/lance.index.pb.BloomFilterIndexDetails",
+    "metadata.lance": "/lance.table.InvertedIndexDetails",
+    "invert.lance": "/lance.table.InvertedIndexDetails",
+    "index.idx": "/lance.index.pb.VectorIndexDetails",
+}
+"""Type URL of the details of an index that has a file of this name."""
+_LABEL_LIST_DETAILS = "/lance.table.LabelListIndexDetails"
 
 
 @dataclass(frozen=True)
@@ -62,6 +76,8 @@ class IndexDescription:
     num_rows_indexed: int
     """Number of live rows in the covered fragments."""
     segments: list[IndexSegmentDescription]
+    details: dict[str, Any] = field(default_factory=dict)
+    """Options of the first segment as the manifest has them. Most kinds have none."""
 
     @property
     def total_size_bytes(self) -> int | None:
@@ -156,6 +172,22 @@ def followed_segment(segment: IndexSegment, reuse: FragmentReuse) -> IndexSegmen
     return replace(segment, description=replace(described, fragment_ids=pyroaring.FrozenBitMap(covered)))
 
 
+def with_kind(segment: IndexSegment, file_names: Iterable[str], column: Field | None) -> IndexSegment:
+    """Return a segment whose kind the manifest does not say, with the kind that follows from its files.
+
+    Args:
+        segment: The segment.
+        file_names: Names of its files. If they tell no kind, the segment stays as it is.
+        column: The indexed column; None if the schema lacks it.
+    """
+    found = next((_DETAILS_BY_FILE[name] for name in file_names if name in _DETAILS_BY_FILE), None)
+    if found is None:
+        return segment
+    if column is not None and column.logical_type in ("list", "large_list"):
+        found = _LABEL_LIST_DETAILS if "Bitmap" in found else found
+    return replace(segment, type_url=found)
+
+
 def describe_indices(
     segments: Iterable[IndexSegment], schema: Schema, fragments: Sequence[Fragment]
 ) -> list[IndexDescription]:
@@ -175,6 +207,7 @@ def describe_indices(
                 field_names=[names.get(number, "<unknown>") for number in first.field_ids],
                 num_rows_indexed=sum(_covered_rows(member.description, num_rows) for member in members),
                 segments=[member.description for member in members],
+                details=shown_details(first.type_url, first.details),
             )
         )
     return described

@@ -35,9 +35,7 @@ from lance_core.table.fragment_reuse import (
 )
 from lance_core.table.indices import (
     DIRECTORY,
-    IndexDescription,
     IndexSegment,
-    describe_indices,
     followed_segment,
     parse_segments,
 )
@@ -280,14 +278,6 @@ class Manifest:
         """
         reuse = self.fragment_reuse
         return () if reuse is not None and self.has_stable_row_ids else self.index_segments
-
-    def describe_indices(self) -> list[IndexDescription]:
-        """Return the indices of the table by name; errors are those of `index_segments`, `schema` and
-        `fragments`.
-        """
-        if not self.index_segments:
-            return []
-        return describe_indices(self.index_segments, self.schema, self.fragments)
 
     @property
     def index_section(self) -> bytes | None:

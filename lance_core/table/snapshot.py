@@ -1,6 +1,6 @@
 """Snapshots: one version of a table together with its storage."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -12,6 +12,13 @@ from lance_core.storage import Storage
 from lance_core.table.bases import BaseOpener, open_base
 from lance_core.table.deletions import Offsets, read_deletions
 from lance_core.table.fragment import Fragment
+from lance_core.table.indices import (
+    DIRECTORY,
+    IndexDescription,
+    IndexSegment,
+    describe_indices,
+    with_kind,
+)
 from lance_core.table.manifest import Manifest, parse_manifest
 from lance_core.table.snapshot_cache import SnapshotCache
 from lance_core.table.versions import latest_manifest, latest_version, list_versions, manifest_path
@@ -55,6 +62,61 @@ class Snapshot:
         deletion_file = fragment.deletion_file
         storage = self.storage_of(deletion_file.base_id if deletion_file else None)
         return read_deletions(storage, fragment)
+
+    @cached_property
+    def index_segments(self) -> tuple[IndexSegment, ...]:
+        """Entries of the index section. Old libraries did not write the kind of an index: then it follows
+        from the names of the files.
+
+        Raises:
+            CorruptFileError: The section does not decode.
+            StorageError: The storage failed.
+        """
+        return tuple(map(self._with_kind, self.manifest.index_segments))
+
+    @cached_property
+    def searchable_segments(self) -> tuple[IndexSegment, ...]:
+        """The segments that searches may use, see `Manifest.searchable_segments`; errors are those of
+        `index_segments`.
+        """
+        return tuple(map(self._with_kind, self.manifest.searchable_segments))
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Return the indices of the table by name; errors are those of `index_segments` and of the manifest's
+        `schema` and `fragments`.
+        """
+        if not self.index_segments:
+            return []
+        return describe_indices(self.index_segments, self.manifest.schema, self.manifest.fragments)
+
+    def index_directory(self, segment: IndexSegment) -> tuple[Storage, str]:
+        """Return the storage of the files of an index segment, and their directory in it.
+
+        Raises:
+            CorruptFileError: The segment is in a base path that the manifest lacks.
+            LanceError: The base path cannot be opened.
+        """
+        base_id, uuid = segment.description.base_id, segment.description.uuid
+        if base_id is None:
+            return self.storage, f"{DIRECTORY}/{uuid}"
+        base = self.manifest.base_paths.get(base_id)
+        if base is None:
+            raise CorruptFileError(
+                f"base path of index {segment.name!r}", file=self.manifest.name, found=base_id
+            )
+        return self.storage_of(base_id), f"{base.directory(DIRECTORY)}{uuid}"
+
+    def _with_kind(self, segment: IndexSegment) -> IndexSegment:
+        if segment.type_url or not segment.field_ids:
+            return segment
+        names: Iterable[str] = segment.files
+        if not names:
+            storage, directory = self.index_directory(segment)
+            try:
+                names = storage.list_names(directory)
+            except FileMissingError:
+                return segment
+        return with_kind(segment, names, self.manifest.schema.field_by_id.get(segment.field_ids[0]))
 
     @cached_property
     def _bases(self) -> dict[int, Storage]:

@@ -11,6 +11,7 @@ import pyroaring
 
 from lance_core.changes.indexing.column import IndexedColumn
 from lance_core.changes.indexing.segment import IndexRequest, build_segment
+from lance_core.changes.indexing.staged import merge_partitions
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.commit.index_section import (
@@ -20,6 +21,7 @@ from lance_core.commit.index_section import (
 )
 from lance_core.errors import CommitUnknownError, InvalidInputError, LanceError, StorageError
 from lance_core.index.progress import Observer, unobserved
+from lance_core.index.text.staged import STAGING
 from lance_core.proto import table_pb2
 from lance_core.storage import Storage
 from lance_core.table.fragment_reuse import FRAGMENT_REUSE
@@ -115,6 +117,10 @@ def commit_segments(
         copy = table_pb2.IndexMetadata()
         copy.CopyFrom(segment)
         copy.name = name
+        if any(file.path.startswith(f"{STAGING}/") for file in copy.files):  # as the reference builds texts
+            files = merge_partitions(snapshot, "INVERTED", UUID(bytes=copy.uuid.uuid), sync=sync)
+            del copy.files[:]
+            copy.files.extend(files)
         named.append(copy)
     built_on = min(segment.dataset_version for segment in segments)
     covered = pyroaring.BitMap().union(*map(coverage, segments))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from lance_core.changes.index_files import segment_files
+from lance_core.changes.index_files import segment_files, segments_of
 from lance_core.changes.indexing.kinds import KINDS, name_of_kind
-from lance_core.commit.index_section import index_entries
 from lance_core.errors import IndexNotFoundError, InvalidInputError
 from lance_core.proto import table_pb2
 from lance_core.table.indices import index_statistics as manifest_statistics
@@ -28,7 +27,7 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, object]:
         StorageError: A file is missing, or the storage failed.
     """
     segments = _segments(snapshot, name)
-    (index,) = (index for index in snapshot.manifest.describe_indices() if index.name == name)
+    (index,) = (index for index in snapshot.describe_indices() if index.name == name)
     facts = []
     for segment in segments:
         kind = name_of_kind(segment)
@@ -65,9 +64,9 @@ def prewarm_index(snapshot: Snapshot, name: str, uuids: Collection[UUID] | None 
 
 
 def _segments(snapshot: Snapshot, name: str) -> Sequence[table_pb2.IndexMetadata]:
-    segments = index_entries(snapshot.manifest)
+    segments = segments_of(snapshot)
     found = [segment for segment in segments if segment.name == name]
     if not found:
         names = sorted({segment.name for segment in segments})
-        raise IndexNotFoundError("no such index", expected=", ".join(names) or "none", found=name)
+        raise IndexNotFoundError("index not found", expected=", ".join(names) or "none", found=name)
     return found

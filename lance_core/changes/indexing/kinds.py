@@ -21,7 +21,7 @@ from lance_core.index.scalar.statistics import (
 )
 from lance_core.index.scalar.types import check_any, check_hashed, check_list, check_ordered, check_text
 from lance_core.index.scalar.zone_map.build import build_zone_map, zone_map_parameters
-from lance_core.index.text.build import build_text, check_texts, text_parameters
+from lance_core.index.text.build import build_text, check_texts, text_parameters, text_statistics
 from lance_core.index.vector.build.kinds import VECTOR_KINDS
 from lance_core.proto import table_pb2
 from lance_core.table.indices import vector_type
@@ -61,7 +61,11 @@ _PLAIN_KINDS: Mapping[str, IndexKind] = {
         bloom_filter_statistics,
     ),
     "INVERTED": IndexKind(
-        _TABLE + "InvertedIndexDetails", check_texts, build_text, parameters_of=text_parameters
+        _TABLE + "InvertedIndexDetails",
+        check_texts,
+        build_text,
+        parameters_of=text_parameters,
+        statistics_of=text_statistics,
     ),
     **VECTOR_KINDS,
 }

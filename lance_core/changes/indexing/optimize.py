@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyroaring
 
 from lance_core.changes.fragment_reuse import caught_up, entries_behind, has_unneeded_reuse, trimmed_reuse
-from lance_core.changes.index_files import segment_files
+from lance_core.changes.index_files import segment_files, segments_of
 from lance_core.changes.indexing.column import path_of
 from lance_core.changes.indexing.create import discard
 from lance_core.changes.indexing.kinds import KINDS, name_of_kind
@@ -89,7 +89,7 @@ def optimize_indices(
         raise InvalidInputError("num_indices_to_merge", expected="0 or more", found=most)
 
     def attempt(current: Snapshot) -> Manifest:
-        tasks = list(_tasks(current.manifest, most, index_names, retrain))
+        tasks = list(_tasks(current, most, index_names, retrain))
         removed = [segment for task in tasks for segment in task.replaced]
         behind = entries_behind(current.manifest, index_names, removed)
         if not tasks and not behind and not has_unneeded_reuse(current.manifest):
@@ -118,10 +118,11 @@ def optimize_indices(
 
 
 def _tasks(
-    manifest: Manifest, most: int | None, names: Sequence[str] | None, retrain: bool
+    snapshot: Snapshot, most: int | None, names: Sequence[str] | None, retrain: bool
 ) -> Iterator[_Task]:
+    manifest = snapshot.manifest
     existing = pyroaring.BitMap(manifest.fragment_by_id)
-    for segments in _indices(manifest, names):
+    for segments in _indices(snapshot, names):
         covered = pyroaring.BitMap().union(*map(coverage, segments)) & existing
         uncovered = existing - covered
         count = _num_replaced(manifest, segments, uncovered) if most is None else most
@@ -134,16 +135,16 @@ def _tasks(
         yield _Task(replaced, segments[-1], known | uncovered)
 
 
-def _indices(manifest: Manifest, names: Sequence[str] | None) -> Iterator[list[table_pb2.IndexMetadata]]:
+def _indices(snapshot: Snapshot, names: Sequence[str] | None) -> Iterator[list[table_pb2.IndexMetadata]]:
     """Yield the segments of each index to optimize, oldest first."""
     groups: dict[str, list[table_pb2.IndexMetadata]] = {}
-    for segment in index_entries(manifest):
+    for segment in segments_of(snapshot):
         groups.setdefault(segment.name, []).append(segment)
     for name in names or groups:
         segments = groups.get(name)
         if segments is None:
             raise IndexNotFoundError(
-                "no such index", expected=", ".join(sorted(groups)) or "none", found=name
+                "index not found", expected=", ".join(sorted(groups)) or "none", found=name
             )
         if all(name_of_kind(segment) for segment in segments):
             yield segments

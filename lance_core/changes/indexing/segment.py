@@ -12,6 +12,7 @@ import pyroaring
 from lance_core.changes.indexing.column import IndexedColumn, indexed_rows
 from lance_core.changes.indexing.kinds import kind_named
 from lance_core.errors import ColumnTypeError, InvalidInputError
+from lance_core.index.build import IndexedRows
 from lance_core.index.progress import Observer, unobserved
 from lance_core.index.segment_writer import SegmentWriter
 from lance_core.proto import table_pb2
@@ -63,15 +64,7 @@ def build_segment(
         LanceError: Rows cannot be read, or files cannot be written. No files are left.
     """
     kind = kind_named(request.kind)
-    column = IndexedColumn.resolve(snapshot.manifest.schema, request.column)
-    try:
-        kind.check(column.stored_field)
-    except TypeError as error:
-        raise ColumnTypeError(
-            f"{request.kind.upper()} index of column {request.column}: {error}", found=column.field.arrow_type
-        ) from None
-    fragments = _fragments(snapshot, request)
-    rows = indexed_rows(snapshot, column, fragments, kind.row_keys, observer)
+    column, fragments, rows = rows_to_index(snapshot, request, observer)
     writer = SegmentWriter(snapshot.storage, request.uuid, sync=sync)
     try:
         built = kind.build(rows, request.parameters, writer)
@@ -91,6 +84,24 @@ def build_segment(
     )
     message.index_details.type_url, message.index_details.value = kind.type_url, built.details
     return message
+
+
+def rows_to_index(
+    snapshot: Snapshot, request: IndexRequest, observer: Observer
+) -> tuple[IndexedColumn, list[int], IndexedRows]:
+    """Return the column, the ids of the fragments, ascending, and the rows of a request; errors are those of
+    `build_segment`.
+    """
+    kind = kind_named(request.kind)
+    column = IndexedColumn.resolve(snapshot.manifest.schema, request.column)
+    try:
+        kind.check(column.stored_field)
+    except TypeError as error:
+        raise ColumnTypeError(
+            f"{request.kind.upper()} index of column {request.column}: {error}", found=column.field.arrow_type
+        ) from None
+    fragments = _fragments(snapshot, request)
+    return column, fragments, indexed_rows(snapshot, column, fragments, kind.row_keys, observer)
 
 
 def _fragments(snapshot: Snapshot, request: IndexRequest) -> list[int]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,9 +58,31 @@ def check_texts(field: pa.Field) -> None:
 
 def text_parameters(files: SegmentFiles) -> Parameters:
     """Return the parameters of a full text index; see `lance_core.index.build.IndexKind.parameters_of`."""
-    with files.source(METADATA_FILE) as source, reading(source.name):
+    with files.source(_metadata_file(files)) as source, reading(source.name):
         options = parse_parameters(source.metadata.get("params", b"null"))
     return {each.name: getattr(options, each.name) for each in fields(options) if each.name != "block_size"}
+
+
+def _metadata_file(files: SegmentFiles) -> str:
+    """Return the name of the metadata file of a segment, or of a partition that is not merged yet."""
+    staged = (name for name in files.sizes if name.startswith("staging/") and name.endswith(METADATA_FILE))
+    return next(staged, METADATA_FILE)
+
+
+def text_statistics(files: SegmentFiles) -> dict[str, Any]:
+    """Return the parameters of a full text index, and the number of its documents and of the terms of all
+    partitions; see `lance_core.index.build.IndexKind.statistics_of`.
+    """
+    with files.source(METADATA_FILE) as source, reading(source.name):
+        metadata = source.metadata
+        parameters = json.loads(metadata.get("params", b"null"))
+        numbers = [int(number) for number in json.loads(metadata.get("partitions", b"[]"))]
+    found = {"params": parameters, "num_tokens": 0, "num_docs": 0}
+    for number in numbers:
+        for key, name in (("num_tokens", "invert"), ("num_docs", "docs")):
+            with files.source(f"part_{number}_{name}.lance") as source:
+                found[key] += source.num_rows
+    return found
 
 
 def build_text(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter) -> BuiltSegment:
@@ -69,12 +92,46 @@ def build_text(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter)
     unless given), and options of the reference that have no effect here or only one value: `num_workers`,
     `format_version` (2) and `document_granularity` ("row").
     """
+    options = _options_of(parameters)
+    partitions = _write_partitions(rows, options, _checked_limit(parameters), writer, 0)
+    with stage(rows.observer, "write_metadata", 1, "files") as advance:
+        write_metadata(writer, _metadata(options, partitions))
+        advance(1)
+    return BuiltSegment(_VERSION, text_details(options))
+
+
+def stage_text(
+    rows: IndexedRows, parameters: Parameters, writer: SegmentWriter, first_partition: int
+) -> None:
+    """Write partitions of a full text index that several machines build; see `merge_staged_text`.
+
+    Args:
+        rows, parameters, writer: Those of `build_text`.
+        first_partition: Number of the first partition, of which no other machine has a number.
+    """
+    options = _options_of(parameters)
+    partitions = _write_partitions(rows, options, _checked_limit(parameters), writer, first_partition)
+    with stage(rows.observer, "write_metadata", len(partitions), "files") as advance:
+        for number in partitions:
+            writer.write(
+                f"part_{number}_{METADATA_FILE}", pa.schema([]), [], metadata=_metadata(options, [number])
+            )
+            advance(1)
+
+
+def _options_of(parameters: Parameters) -> TextParameters:
     options = parameters_of({name: value for name, value in parameters.items() if name not in _BUILD_OPTIONS})
     if options.block_size != 128:
         raise UnsupportedFeatureError(
             "block size of a new full text index", expected="128", found=options.block_size
         )
-    most_bytes = _checked_limit(parameters)
+    return options
+
+
+def _write_partitions(
+    rows: IndexedRows, options: TextParameters, most_bytes: int, writer: SegmentWriter, first: int
+) -> list[int]:
+    """Write all rows as partitions, one at least. Return their numbers, which begin with `first`."""
     partitions: list[int] = []
     with stage(rows.observer, "load_data"):  # stages are those of the reference
         scanned = rows.scan()
@@ -84,18 +141,15 @@ def build_text(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter)
             gathered.add(batch)
             advance(batch.num_rows)
             if gathered.num_bytes > most_bytes:
-                partitions.append(len(partitions))
+                partitions.append(first + len(partitions))
                 gathered.write(partitions[-1], writer)
                 gathered = _Gathered(options)
     with stage(rows.observer, "copy_partitions", 1, "partitions") as advance:
         if gathered.num_documents or not partitions:
-            partitions.append(len(partitions))
+            partitions.append(first + len(partitions))
             gathered.write(partitions[-1], writer)
         advance(1)
-    with stage(rows.observer, "write_metadata", 1, "files") as advance:
-        write_metadata(writer, options, partitions)
-        advance(1)
-    return BuiltSegment(_VERSION, text_details(options))
+    return partitions
 
 
 def _checked_limit(parameters: Mapping[str, object]) -> int:
@@ -218,22 +272,29 @@ class _Gathered:
             yield pa.record_batch(columns, schema=schema)
 
 
-def write_metadata(writer: SegmentWriter, options: TextParameters, partitions: list[int]) -> None:
-    """Write the file that describes a segment with some partitions."""
+def write_metadata(
+    writer: SegmentWriter, metadata: Mapping[str, str], deleted_fragments: pyroaring.BitMap | None = None
+) -> None:
+    """Write the file that describes a segment.
+
+    Args:
+        writer: Writer of the segment.
+        metadata: Metadata of the file's schema, which names the partitions.
+        deleted_fragments: Fragments whose rows are left out, although documents of them may be there.
+    """
     schema = pa.schema([_required("deleted_fragments", pa.binary())])
-    empty = pa.array([bytes(pyroaring.BitMap().serialize())], pa.binary())
-    writer.write(
-        METADATA_FILE,
-        schema,
-        [pa.record_batch([empty], schema=schema)],
-        metadata={
-            **_POSTINGS,
-            **(_POSITIONS if options.with_position else {}),
-            "params": options.to_json(),
-            "partitions": json.dumps(partitions),
-            "token_set_format": "fst",
-        },
-    )
+    left_out = pa.array([bytes((deleted_fragments or pyroaring.BitMap()).serialize())], pa.binary())
+    writer.write(METADATA_FILE, schema, [pa.record_batch([left_out], schema=schema)], metadata=metadata)
+
+
+def _metadata(options: TextParameters, partitions: list[int]) -> dict[str, str]:
+    return {
+        **_POSTINGS,
+        **(_POSITIONS if options.with_position else {}),
+        "params": options.to_json(),
+        "partitions": json.dumps(partitions),
+        "token_set_format": "fst",
+    }
 
 
 def text_details(options: TextParameters) -> bytes:

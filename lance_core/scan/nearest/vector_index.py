@@ -82,7 +82,7 @@ def _first_index(snapshot: Snapshot, query: NearestQuery) -> list[IndexSegment]:
     number = _field_id(snapshot.manifest.schema, query.column)
     found = [
         entry
-        for entry in snapshot.manifest.searchable_segments
+        for entry in snapshot.searchable_segments
         if number in entry.field_ids and entry.index_type.startswith(_KINDS)
     ]
     return [entry for entry in found if entry.name == found[0].name]

@@ -139,7 +139,7 @@ def finds_values(snapshot: Snapshot, field_id: int) -> bool:
     """Return whether an index finds the rows with some values of a column, and no other rows."""
     return any(
         segment.field_ids == (field_id,) and segment.kind == kind and _is_searchable(segment, kind)
-        for segment in snapshot.manifest.searchable_segments
+        for segment in snapshot.searchable_segments
         for kind in ("btree", "bitmap")
     )
 
@@ -359,7 +359,7 @@ class _TableIndices:
         manifest = snapshot.manifest
         paths = _paths(manifest.schema)
         groups: dict[tuple[str, tuple[int, ...]], list[IndexSegment]] = {}
-        for segment in manifest.searchable_segments:
+        for segment in snapshot.searchable_segments:
             groups.setdefault((segment.name, segment.field_ids), []).append(segment)
         by_path: dict[tree.Path, list[_Index]] = {}
         for kind in SEARCHABLE:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lance_core.scan.plan.text_query import text_field
 from lance_core.schema import Field
 from lance_core.table.indices import IndexSegment
-from lance_core.table.manifest import Manifest
+from lance_core.table.snapshot import Snapshot
 
 _KIND = "Inverted"
 _NEWEST_VERSION = 3
@@ -30,32 +30,32 @@ class TextColumn:
     segments: tuple[IndexSegment, ...]
 
 
-def text_column(manifest: Manifest, path: str) -> TextColumn:
+def text_column(snapshot: Snapshot, path: str) -> TextColumn:
     """Return a column by its name or its dotted path.
 
     Raises:
         InvalidInputError: There is no such column, or it has no texts.
     """
-    field = text_field(manifest.schema, path)
-    return TextColumn(path, field, _segments_on(manifest, field.id))
+    field = text_field(snapshot.manifest.schema, path)
+    return TextColumn(path, field, _segments_on(snapshot, field.id))
 
 
-def indexed_columns(manifest: Manifest) -> list[str]:
+def indexed_columns(snapshot: Snapshot) -> list[str]:
     """Return the paths of the columns with a full text index, in the order of the indices."""
-    paths = {node.id: path for path, node in _paths(manifest.schema.fields, "")}
+    paths = {node.id: path for path, node in _paths(snapshot.manifest.schema.fields, "")}
     found = dict.fromkeys(
         segment.field_ids[0]
-        for segment in manifest.searchable_segments
+        for segment in snapshot.searchable_segments
         if _is_usable(segment) and segment.field_ids and segment.field_ids[0] in paths
     )
     return [paths[number] for number in found]
 
 
-def _segments_on(manifest: Manifest, field_id: int) -> tuple[IndexSegment, ...]:
+def _segments_on(snapshot: Snapshot, field_id: int) -> tuple[IndexSegment, ...]:
     """Return the segments of the first index on a field."""
     found = [
         segment
-        for segment in manifest.searchable_segments
+        for segment in snapshot.searchable_segments
         if segment.field_ids == (field_id,) and _is_usable(segment)
     ]
     return tuple(segment for segment in found if segment.name == found[0].name)

@@ -112,7 +112,7 @@ class Ranking:
     def _found_in_column(self, query: Match | Phrase, limit: int | None) -> Found:
         if query.column is None:
             raise InvalidInputError("the column must be specified in the query")
-        column = text_column(self._snapshot.manifest, query.column)
+        column = text_column(self._snapshot, query.column)
         segments = [open_segment(self._snapshot, entry, self._files.indices) for entry in column.segments]
         parameters = open_text_segment(segments[0]).parameters if segments else _WITHOUT_INDEX
         if self._plan.options.guards:

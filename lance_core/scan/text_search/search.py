@@ -20,7 +20,6 @@ from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.text_search.columns import indexed_columns
 from lance_core.scan.text_search.ranking import Ranking
-from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 
 
@@ -58,14 +57,14 @@ def text_rows(
     Errors are those of `text_runs`.
     """
     assert plan.options.text_query is not None
-    query = _in_columns(snapshot.manifest, plan.options.text_query)
+    query = _in_columns(snapshot, plan.options.text_query)
     return Ranking(snapshot, plan, condition, budget, files, strategy).found(query, limit)
 
 
-def _in_columns(manifest: Manifest, query: TextQuery) -> TextQuery:
+def _in_columns(snapshot: Snapshot, query: TextQuery) -> TextQuery:
     if all(column is not None for column in columns_of(query)):
         return query
-    columns = indexed_columns(manifest)
+    columns = indexed_columns(snapshot)
     if not columns:
         raise InvalidInputError(
             "a full text query without a column needs a column with a full text index; name a column"

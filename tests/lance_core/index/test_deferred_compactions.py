@@ -78,7 +78,8 @@ def _names(path: Path) -> set[str]:
 
 
 def _uuids(path: Path) -> dict[str, str]:
-    return {index["name"]: index["uuid"] for index in lance_core.dataset(path).list_indices()}
+    described = lance_core.dataset(path).describe_indices()
+    return {index.name: segment.uuid for index in described for segment in index.segments}
 
 
 def _check(path: Path, what: object = "") -> None:

@@ -2,7 +2,6 @@
 
 import json
 import random
-import warnings
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -85,17 +84,17 @@ def assert_equal_indices(reference: lance.LanceDataset) -> list[str]:
     for index, expected in zip(described, theirs, strict=True):
         for name in ("name", "index_type", "type_url", "num_rows_indexed", "total_size_bytes"):
             assert getattr(index, name) == getattr(expected, name), (index, name)
+        assert index.details == expected.details
         assert list(index.fields) == expected.fields
         assert list(index.field_names) == expected.field_names
         for segment, segment_expected in zip(index.segments, expected.segments, strict=True):
             for name in _SEGMENT:
                 assert getattr(segment, name) == getattr(segment_expected, name), (index, name)
-            assert set(segment.fragment_ids) == set(segment_expected.fragment_ids)
+            assert segment.fragment_ids == segment_expected.fragment_ids == set(segment.fragment_ids)
             assert list(segment.covering_fields) == segment_expected.covering_fields
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        listed = reference.list_indices()
-    assert [_plain(entry) for entry in ours.list_indices()] == [_plain(entry) for entry in listed]
+    with pytest.warns(DeprecationWarning, match="describe_indices"):
+        listed, listed_here = reference.list_indices(), ours.list_indices()
+    assert listed_here == [_plain(entry) for entry in listed]
     assert ours.has_index == reference.has_index == bool(theirs)
     return [index.index_type for index in described]
 

@@ -13,6 +13,7 @@ import pytest
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
 from lance_core.proto import table_pb2, transaction_pb2
 from lance_core.storage import LocalStorage
+from lance_core.table.indices import describe_indices
 from lance_core.table.manifest import Manifest, parse_manifest
 from lance_core.table.snapshot import open_snapshot
 from support.manifests import edit_manifest, manifest_bytes, newest_manifest, read_message
@@ -182,7 +183,7 @@ def walk(data: bytes) -> None:
         manifest.schema.to_arrow(),
         manifest.timestamp,
         manifest.identity,
-        manifest.describe_indices(),
+        describe_indices(manifest.index_segments, manifest.schema, manifest.fragments),
         manifest.num_rows,
     )
     _ = manifest.data_storage_version, manifest.config, manifest.table_metadata

@@ -225,7 +225,7 @@ def test_a_struct_with_two_columns_keeps_its_children(tmp_path: Path) -> None:
     ours = lance_core.dataset(tmp_path)
 
     assert ours.to_table().to_pydict() == {"x": [0, 1], "new": [{"b": 3}, {"b": 4}]}
-    assert [index["name"] for index in ours.list_indices()] == ["x_idx"]
+    assert [index.name for index in ours.describe_indices()] == ["x_idx"]
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def test_the_index_files_of_a_clone(tmp_path: Path) -> None:
     source.shallow_clone(str(tmp_path / "clone"), source.version)
     clone = lance_core.dataset(tmp_path / "clone")
     assert not clone.optimize.compact_files().lost_coverage
-    assert all(segment["base_id"] is None for segment in clone.list_indices())
+    assert all(segment.base_id is None for index in clone.describe_indices() for segment in index.segments)
     assert len(_names(tmp_path / "clone")) == 3
     assert _names(tmp_path / "t") == before
     for path in ("t", "clone"):
@@ -171,9 +171,9 @@ def test_a_damaged_index_covers_less(damage: str, tmp_path: Path) -> None:
     dataset = _written(tmp_path / "t", stable_row_ids=False)
     build_scalar_indices(dataset, ["number", "word"])
     uuid = next(
-        each["uuid"]
-        for each in lance_core.dataset(tmp_path / "t").list_indices()
-        if each["name"] == "word_idx"
+        each.segments[0].uuid
+        for each in lance_core.dataset(tmp_path / "t").describe_indices()
+        if each.name == "word_idx"
     )
     file = tmp_path / "t" / "_indices" / uuid / "bitmap_page_lookup.lance"
     data = file.read_bytes()
