@@ -100,4 +100,6 @@ def validate_vector_index(
         distances = dataset.to_table([], nearest=query)["_distance"]
         found += len(distances) == 1 and abs(distances[0].as_py()) < _FOUND
     if found < pass_threshold * len(vectors):
-        raise InvalidInputError(f"the index on {column!r} finds {found} of {len(vectors)} vectors")
+        raise InvalidInputError(
+            f"Vector index failed sanity check: that on {column!r} finds {found} of {len(vectors)} vectors"
+        )

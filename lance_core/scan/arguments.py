@@ -123,7 +123,8 @@ def scan_options(
         batch_size = _STRICT_BATCH_ROWS if batch_size is None else batch_size
     if batch_size_bytes is None:
         batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
-    query = None if nearest is None else _nearest(schema, nearest)
+    last_row = None if limit is None else _integer("limit", limit) + (_integer("offset", offset) or 0)
+    query = None if nearest is None else _nearest(schema, nearest, last_row)
     text_query = None if full_text_query is None else _text_query(schema, full_text_query)
     fusion = None
     if hybrid is not None:
@@ -169,12 +170,12 @@ def _text_query(schema: Schema, value: Any) -> TextQuery:
     return bind_text_query(schema, value)
 
 
-def _nearest(schema: Schema, arguments: Mapping[str, Any]) -> NearestQuery:
+def _nearest(schema: Schema, arguments: Mapping[str, Any], last_row: int | None) -> NearestQuery:
     from lance_core.scan.plan.bind_nearest import bind_nearest  # late: most scans search nothing
 
     if not isinstance(arguments, Mapping):
         raise TypeError(f"nearest must be a mapping, got {type(arguments).__name__}")
-    return bind_nearest(schema, arguments)
+    return bind_nearest(schema, arguments, last_row)
 
 
 def _check_others(schema: Schema, arguments: Mapping[str, Any]) -> None:

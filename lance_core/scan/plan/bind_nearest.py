@@ -39,10 +39,11 @@ class NoVectorsError(InvalidInputError, TypeError):
     """A column or a query holds no vectors; the reference raises TypeError."""
 
 
-def bind_nearest(schema: Schema, arguments: Mapping[str, Any]) -> NearestQuery:
+def bind_nearest(schema: Schema, arguments: Mapping[str, Any], last_row: int | None = None) -> NearestQuery:
     """Return a search from the arguments of the reference: `column`, `q`, and those of `_bound`.
 
-    A vector may be bytes, too: little-endian values of the type of the column.
+    A vector may be bytes, too: little-endian values of the type of the column. `last_row` is the number of
+    rows of the result before limit and offset; it is `k` if the arguments have none.
 
     Raises:
         InvalidInputError: The column does not exist or has no vectors, the query has another dimension or
@@ -56,7 +57,10 @@ def bind_nearest(schema: Schema, arguments: Mapping[str, Any]) -> NearestQuery:
     for name in ("column", "q"):
         if arguments.get(name) is None:
             raise TypeError(f"nearest: the argument {name!r} is missing")
-    return _bound(schema, **{name: value for name, value in arguments.items() if value is not None})
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if last_row is not None and last_row > 0:
+        given.setdefault("k", last_row)
+    return _bound(schema, **given)
 
 
 def _bound(

@@ -86,13 +86,13 @@ def write_segment(
         return _CodedBatch(partitions, [batch.keys, *columns], float(distances.sum(dtype=np.float64)))
 
     with SpilledRows(len(centroids)) as spilled:
-        with stage(rows.observer, "encode", rows.num_rows) as advance:
+        with stage(rows.observer, "shuffle", rows.num_rows) as advance:
             for batch in _map_in_pool(coded, usable_vectors(rows.scan(), kind, options.metric)):
                 spilled.add(batch.partitions, batch.columns)
                 loss += batch.loss
                 advance(len(batch.partitions))
             spilled.finish()
-        with stage(rows.observer, "write", int(spilled.lengths.sum())) as advance:
+        with stage(rows.observer, "merge_partitions", len(centroids), "partitions") as advance:
             graphs = _Graphs(options, encoder) if options.has_graph else None
             with writer.create(INDEX_FILE, _schema(graphs.schema if graphs else _MARKER)) as index:
                 with writer.create(AUXILIARY_FILE, _schema(_columns(encoder))) as auxiliary:
@@ -101,7 +101,7 @@ def write_segment(
                         _write_partition(auxiliary, encoder, columns)
                         if graphs:
                             graphs.add(index, columns)
-                        advance(int(spilled.lengths[number]))
+                        advance(1)
                     _describe_codes(auxiliary, options, encoder, spilled.lengths)
                 _describe_index(index, options, model, loss, graphs)
 

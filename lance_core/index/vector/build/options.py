@@ -150,7 +150,7 @@ def parse_options(kind: str, parameters: Mapping[str, object], vectors: VectorTy
     elif codes == "SQ" and num_bits != 8:
         raise InvalidInputError("num_bits of scalar quantisation", expected=8, found=num_bits)
     elif codes == "RQ" and dimension % 8:
-        raise InvalidInputError("dimension of an IVF_RQ index", expected="a multiple of 8", found=dimension)
+        raise InvalidInputError("vector dimension must be divisible by 8 for IVF_RQ", found=dimension)
     return VectorOptions(
         kind=kind,
         metric=metric,
@@ -204,7 +204,7 @@ def _check_product(dimension: int, num_sub_vectors: int, num_bits: int) -> None:
         raise InvalidInputError("num_bits of product quantisation", expected="4 or 8", found=num_bits)
     if dimension % num_sub_vectors:
         raise InvalidInputError(
-            "num_sub_vectors", expected=f"a divisor of the dimension, {dimension}", found=num_sub_vectors
+            f"dimension {dimension} must be divisible by num_sub_vectors", found=num_sub_vectors
         )
     if num_bits == 4 and num_sub_vectors % 2:
         raise InvalidInputError("num_sub_vectors with 4 bits", expected="an even number", found=num_sub_vectors)
@@ -246,13 +246,18 @@ def _codebook(given: object, num_bits: int, dimension: int) -> Floats | None:
         return None
     if isinstance(given, (pa.ChunkedArray, pa.Array)):
         array = given.combine_chunks() if isinstance(given, pa.ChunkedArray) else given
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
         while pa.types.is_fixed_size_list(array.type):
             array = array.flatten()
         values: npt.NDArray[Any] = np.asarray(array.to_numpy(zero_copy_only=False))
     else:
         values = np.asarray(given)
     if values.size != dimension << num_bits:
-        raise InvalidInputError("pq_codebook", expected=f"{dimension << num_bits} numbers", found=values.size)
+        raise InvalidInputError(
+            f"pq_codebook must have {dimension << num_bits} numbers, of the shape "
+            f"(sub_vectors, {1 << num_bits}, dim) for num_bits={num_bits}, got {values.shape}"
+        )
     return _finite(values.reshape(-1), "pq_codebook")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
 from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags
-from lance_core.kernels import BestRows, StoredVectors
+from lance_core.kernels import BestRows, Comparison, StoredVectors, vector_distances
 
 COLUMN = "flat"
 
@@ -54,28 +54,24 @@ class PlainCodes:
         return CodedRows(model.keys_of(batch), np.ascontiguousarray(vectors))
 
     def ask(self, vector: Array) -> PlainQuestion:
+        # Unit vectors of cosine are at the distance 1 - product.
         return PlainQuestion("dot" if self._model.metric == "cosine" else self._model.metric, vector)
 
 
 @dataclass(frozen=True)
 class PlainQuestion:
-    """Query for plain vectors; for `dot` and unit vectors of `cosine` the distance is 1 - product."""
+    """Query for plain vectors, compared as an exact search compares them: the distances are the same."""
 
     metric: str
     vector: Array
 
     def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
-        if rows.codes.dtype != np.float64:
-            best.scan_plain(rows.keys, allowed, self.compare(rows, partition))
-            return
-        query = self.vector.astype(np.float64)
-        if self.metric == "dot":
-            distances = 1 - rows.codes @ query
-        else:
-            differences = rows.codes - query
-            distances = np.einsum("ij,ij->i", differences, differences)
-        best.offer(rows.keys, allowed, distances.astype(np.float32))
+        query = self._query(rows)
+        comparison = Comparison(query.data, len(query), str(rows.codes.dtype), self.metric)
+        best.offer(rows.keys, allowed, vector_distances(comparison, rows.codes.data))
 
     def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
-        query = np.ascontiguousarray(self.vector.astype(rows.codes.dtype, copy=False))
-        return StoredVectors.plain(self.metric, rows.codes, query)
+        return StoredVectors.plain(self.metric, rows.codes, self._query(rows))
+
+    def _query(self, rows: CodedRows) -> Array:
+        return np.ascontiguousarray(self.vector.astype(rows.codes.dtype, copy=False))

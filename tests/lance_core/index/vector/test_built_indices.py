@@ -145,6 +145,12 @@ def test_given_centroids_and_codebook_are_stored(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.array(statistics["indices"][0]["centroids"], np.float32), centroids)
     (segment,) = vector_segments(path)
     np.testing.assert_array_equal(segment._model.codes.codebook, codebook)
+    tensors = pa.FixedShapeTensorArray.from_numpy_ndarray(codebook)
+    lance_core.dataset(path).create_index(
+        "vector", "IVF_PQ", replace=True, **KINDS["IVF_PQ"], ivf_centroids=centroids, pq_codebook=tensors
+    )
+    (segment,) = vector_segments(path)
+    np.testing.assert_array_equal(segment._model.codes.codebook, codebook)
 
 
 @pytest.mark.parametrize(("num_rows", "kind"), [(200, "IVF_PQ"), (0, "IVF_FLAT")])
@@ -176,7 +182,7 @@ def test_wrong_options_are_named(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidInputError, match=name):
             dataset.create_index("vector", "IVF_PQ", **options)
-    with pytest.raises(InvalidInputError, match="multiple of 8"):
+    with pytest.raises(InvalidInputError, match="divisible by 8"):
         dataset.create_index("vector", "IVF_RQ")
     with pytest.raises(UnsupportedFeatureError, match="hamming"):
         dataset.create_index("vector", "IVF_FLAT", metric="hamming")

@@ -78,6 +78,22 @@ def test_fast_search_leaves_out_rows_without_an_index(flat: lance_core.LanceData
     assert nothing.num_rows == 0
 
 
+def test_an_exact_index_gives_the_distances_of_an_exact_search(flat: lance_core.LanceDataset) -> None:
+    found, exact = search(flat, fast_search=True, k=40), search(flat, use_index=False, k=60)
+    by_id = dict(zip(exact["id"].to_pylist(), exact["_distance"].to_pylist(), strict=True))
+    assert found["_distance"].to_pylist() == [by_id[number] for number in found["id"].to_pylist()]
+
+
+def test_the_limit_is_the_number_of_nearest_rows_if_none_is_given(flat: lance_core.LanceDataset) -> None:
+    nearest = {"column": "v", "q": QUERY, "nprobes": 4}
+    expected = search(flat, k=25)["id"].to_pylist()
+    assert flat.to_table(columns=["id"], nearest=nearest, limit=25)["id"].to_pylist() == expected
+    later = flat.to_table(columns=["id"], nearest=nearest, limit=12, offset=13)
+    assert later["id"].to_pylist() == expected[13:]
+    assert flat.to_table(columns=["id"], nearest=nearest)["id"].to_pylist() == expected[:10]
+    assert flat.to_table(columns=["id"], nearest=nearest, limit=0).num_rows == 0
+
+
 def test_another_metric_than_that_of_the_index_is_exact(flat: lance_core.LanceDataset) -> None:
     found = search(flat, metric="dot")
     assert found["id"].to_pylist() == expected_ids(flat.to_table(), QUERY, "dot", 10)
