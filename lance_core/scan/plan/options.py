@@ -133,9 +133,7 @@ class ScanOptions:
                 else "hybrid joins the rows of nearest and of full_text_query: give both"
             )
         if self.is_search and self.include_deleted_rows:
-            raise InvalidInputError(
-                "Cannot include deleted rows in a search: include_deleted_rows is true"
-            )
+            raise InvalidInputError("Cannot include deleted rows in a search: include_deleted_rows is true")
         if self.blob_handling not in BLOB_HANDLINGS:
             raise InvalidInputError(
                 f"blob_handling must be one of {', '.join(BLOB_HANDLINGS)}, got {self.blob_handling!r}"
