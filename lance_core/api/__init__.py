@@ -17,6 +17,8 @@ docs/from-pylance.md lists what is missing.
                    that both have
     file           single data files without a dataset; file_streams: readers and writers;
                    file_session: all files of a directory; file_metadata: descriptions as plain data
+    blob_descriptors
+                   writers of side files of blobs, and columns that describe such blobs
     merge_insert, optimize, delta, tags_and_branches, sql, udf, blob, progress
                    objects that methods of a dataset take or return
     sampler        samples of rows, and rows shared among processes; sharded_batch_iterator: the older way
@@ -82,6 +84,12 @@ from lance_core.table.indices import IndexDescription
 
 if TYPE_CHECKING:
     from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
+    from lance_core.api.blob_descriptors import (
+        BlobDescriptor,
+        BlobDescriptorArrayBuilder,
+        DedicatedBlobWriter,
+        PackedBlobWriter,
+    )
     from lance_core.api.delta import DatasetDelta
     from lance_core.api.merge_insert import ExecuteResult, MergeInsertBuilder
     from lance_core.api.operations import Index, IndexFile, LanceOperation, Transaction
@@ -124,6 +132,8 @@ __all__ = [
     "Blob",
     "BlobArray",
     "BlobColumn",
+    "BlobDescriptor",
+    "BlobDescriptorArrayBuilder",
     "BlobFile",
     "BlobType",
     "Branch",
@@ -151,6 +161,7 @@ __all__ = [
     "DatasetNotFoundError",
     "DatasetOptimizer",
     "DatasetStats",
+    "DedicatedBlobWriter",
     "DeleteResult",
     "DeletionFile",
     "ExecuteResult",
@@ -176,6 +187,7 @@ __all__ = [
     "LostCoverage",
     "MergeInsertBuilder",
     "NoopFragmentWriteProgress",
+    "PackedBlobWriter",
     "RefConflictError",
     "RefNotFoundError",
     "RewriteResult",
@@ -216,6 +228,8 @@ _LATE = {
     "Blob": "lance_core.api.blob",
     "BlobArray": "lance_core.api.blob",
     "BlobColumn": "lance_core.api.blob",
+    "BlobDescriptor": "lance_core.api.blob_descriptors",
+    "BlobDescriptorArrayBuilder": "lance_core.api.blob_descriptors",
     "BlobFile": "lance_core.api.blob",
     "BlobType": "lance_core.api.blob",
     "CleanupCandidateFile": "lance_core.maintenance.cleanup",
@@ -229,6 +243,7 @@ _LATE = {
     "CompactionTask": "lance_core.api.optimize",
     "DatasetDelta": "lance_core.api.delta",
     "DatasetOptimizer": "lance_core.api.optimize",
+    "DedicatedBlobWriter": "lance_core.api.blob_descriptors",
     "ExecuteResult": "lance_core.api.merge_insert",
     "FileSystemFragmentWriteProgress": "lance_core.api.progress",
     "FragmentWriteProgress": "lance_core.api.progress",
@@ -239,6 +254,7 @@ _LATE = {
     "LostCoverage": "lance_core.api.optimize",
     "MergeInsertBuilder": "lance_core.api.merge_insert",
     "NoopFragmentWriteProgress": "lance_core.api.progress",
+    "PackedBlobWriter": "lance_core.api.blob_descriptors",
     "RewriteResult": "lance_core.api.optimize",
     "RowIdSequence": "lance_core.api.row_id_sequence",
     "ScannerBuilder": "lance_core.api.scanner_builder",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from google.protobuf import text_format
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 
 from lance_core.file.footer import FileVersion
 from lance_core.file.metadata import BufferRange, ColumnMetadata, FileMetadata, PageMetadata
@@ -16,6 +18,9 @@ _LAYOUTS: dict[str, Any] = {
     "lance.encodings.ArrayEncoding": encodings_v2_0_pb2.ArrayEncoding,
     "lance.encodings21.PageLayout": encodings_v2_1_pb2.PageLayout,
 }
+
+_SHOWN_BYTES = 16
+"""Largest value of bytes that a description shows. Of longer ones, such as symbol tables, it has the size."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class LancePageMetadata:
 
     buffers: list[LanceBufferDescriptor]
     encoding: str
-    """Description of the encoding: the text of a protobuf message."""
+    """Description of the encoding: the text of a protobuf message, with the types of its parts."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +121,35 @@ def _column(column: ColumnMetadata) -> LanceColumnMetadata:
 
 
 def _page(page: PageMetadata) -> LancePageMetadata:
-    name = page.encoding_type.rpartition(".")[2]
     layout = _LAYOUTS.get(page.encoding_type)
-    text = "" if layout is None else text_format.MessageToString(layout.FromString(page.encoding))
-    return LancePageMetadata(_buffers(page.buffers), f"{name} {{\n{text}}}")
+    if layout is None:
+        text = f"{page.encoding_type.rpartition('.')[2]} {{}}"
+    else:
+        text = "\n".join(_lines(layout.FromString(page.encoding)))
+    return LancePageMetadata(_buffers(page.buffers), text)
+
+
+def _lines(message: Message) -> Iterator[str]:
+    """Yield a message as text: its type, and indented the fields that are set."""
+    if not message.DESCRIPTOR.fields:
+        yield message.DESCRIPTOR.name
+        return
+    yield f"{message.DESCRIPTOR.name} {{"
+    for field, found in message.ListFields():
+        for value in found if field.is_repeated else (found,):
+            first, *rest = _lines(value) if isinstance(value, Message) else (_value_text(field, value),)
+            yield f"  {field.name}: {first}"
+            yield from (f"  {line}" for line in rest)
+    yield "}"
+
+
+def _value_text(field: FieldDescriptor, value: object) -> str:
+    if isinstance(value, bytes):
+        return value.hex() if len(value) <= _SHOWN_BYTES else f"{len(value)} bytes"
+    if field.enum_type is not None and isinstance(value, int):
+        named = field.enum_type.values_by_number.get(value)
+        return str(value) if named is None else named.name
+    return str(value)
 
 
 def _buffers(ranges: tuple[BufferRange, ...]) -> list[LanceBufferDescriptor]:

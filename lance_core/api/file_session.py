@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
@@ -16,9 +16,11 @@ from lance_core.errors import (
     InvalidInputError,
     LanceError,
     StorageError,
-    UnsupportedFeatureError,
 )
 from lance_core.storage import Storage, storage_for
+
+if TYPE_CHECKING:
+    from lance_core.api.blob_descriptors import DedicatedBlobWriter, PackedBlobWriter
 
 _PIECE_BYTES = 8 << 20
 
@@ -83,13 +85,27 @@ class LanceFileSession:
             self._storage, _relative(path), schema, data_cache_bytes, version, max_page_bytes
         )
 
-    def open_packed_blob_writer(self, path: str, blob_id: int) -> object:
-        """Raise UnsupportedFeatureError: datasets write the files of blobs themselves."""
-        raise UnsupportedFeatureError("open_packed_blob_writer")
+    def open_packed_blob_writer(self, path: str, blob_id: int) -> PackedBlobWriter:
+        """Return a writer of a side file with several blobs.
 
-    def open_dedicated_blob_writer(self, path: str, blob_id: int) -> object:
-        """Raise UnsupportedFeatureError: datasets write the files of blobs themselves."""
-        raise UnsupportedFeatureError("open_dedicated_blob_writer")
+        Args:
+            path: Path of the data file that will describe the blobs. It ends with `.lance`.
+            blob_id: Id of the side file, from 1 on. Each side file of a data file has another.
+
+        Raises:
+            InvalidInputError: The path or the id is not valid.
+        """
+        from lance_core.api.blob_descriptors import PackedBlobWriter  # late: it is rarely needed
+
+        return PackedBlobWriter(self._storage, _relative(path), blob_id)
+
+    def open_dedicated_blob_writer(self, path: str, blob_id: int) -> DedicatedBlobWriter:
+        """Return a writer of a side file with one blob; arguments and errors are those of
+        `open_packed_blob_writer`.
+        """
+        from lance_core.api.blob_descriptors import DedicatedBlobWriter  # late, too
+
+        return DedicatedBlobWriter(self._storage, _relative(path), blob_id)
 
     def contains(self, path: str) -> bool:
         """Return whether there is a file at a path."""

@@ -47,12 +47,8 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "io_buffer_size": _NONE,
     },
     "lance": {
-        "BlobDescriptor": "`blob_array`",
-        "BlobDescriptorArrayBuilder": "`blob_array`",
-        "DedicatedBlobWriter": "`blob_array`",
         "FFILanceTableProvider": "DuckDB, Polars, or the Flight SQL door of a server",
         "FtsToken": _SEARCH,
-        "PackedBlobWriter": "`blob_array`",
         "ScanStatistics": _COUNTERS,
         "CompactedSsTable": _WAL,
         "ExecutionPlan": "`explain_plan` of a scan",

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 import pyarrow as pa
 
 from lance_core.api.arrow_dataset import ArrowDataset
+from lance_core.api.sql_functions import register_functions
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
 from lance_core.scan.arguments import scan_options
 from lance_core.scan.plan.projection import expression_schema
 from lance_core.scan.scanner import LanceScanner
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame, SessionContext
+    from datafusion import DataFrame, RecordBatchStream, SessionContext
 
     from lance_core.scan.plan.options import ScanOptions
     from lance_core.table.snapshot import Snapshot
@@ -114,8 +115,8 @@ class SqlQuery:
 
         Sorts, joins and aggregations hold what they need in memory.
         """
-        table, reader = _started(self._query)
-        return pa.RecordBatchReader.from_batches(reader.schema, _batches(table, reader))
+        table, result = _started(self._query)
+        return pa.RecordBatchReader.from_batches(result.schema, _batches(table, result))
 
     def explain_plan(self, verbose: bool = False, analyze: bool = False) -> str:
         """Return the plan of the engine as text. `DatasetExec` is the scan, with its columns and condition.
@@ -127,8 +128,8 @@ class SqlQuery:
         table, _ = _started(self._query)  # EXPLAIN would report an error of the plan as a result
         words = ["EXPLAIN", *["ANALYZE"] * analyze, *["VERBOSE"] * verbose, self._query.text]
         explained = replace(self._query, text=" ".join(words))
-        reader = _translated(table, lambda: _reader(explained, table))
-        plans = pa.Table.from_batches(_batches(table, reader), reader.schema).to_pylist()
+        result = _translated(table, lambda: _executed(explained, table))
+        plans = pa.Table.from_batches(_batches(table, result), result.schema).to_pylist()
         return "\n".join(f"{row['plan_type']}:\n{row['plan']}" for row in plans)
 
 
@@ -210,7 +211,20 @@ class _Scan:
             raise
 
 
-def _started(query: TableQuery) -> tuple[_Table, pa.RecordBatchReader]:
+@dataclass(frozen=True)
+class _Result:
+    """The batches of a query, which the engine computes when they are requested, and their schema.
+
+    The stream is the engine's own, not a reader of PyArrow: that releases the GIL before it frees a stream.
+    If the garbage collector does so while the engine calls this package, the engine takes the GIL to be held,
+    frees the scan of the query, and the process ends.
+    """
+
+    schema: pa.Schema
+    stream: RecordBatchStream
+
+
+def _started(query: TableQuery) -> tuple[_Table, _Result]:
     """Begin a query. Return its table and its result.
 
     The engine does not evaluate conditions that it pushes down once more. If one of them cannot be pushed,
@@ -218,21 +232,21 @@ def _started(query: TableQuery) -> tuple[_Table, pa.RecordBatchReader]:
     """
     table = _Table(query)
     try:
-        return table, _translated(table, lambda: _reader(query, table))
+        return table, _translated(table, lambda: _executed(query, table))
     except LanceError:
         if table.pushes:
             raise
-    return table, _translated(table, lambda: _reader(query, table))
+    return table, _translated(table, lambda: _executed(query, table))
 
 
-def _reader(query: TableQuery, table: _Table) -> pa.RecordBatchReader:
+def _executed(query: TableQuery, table: _Table) -> _Result:
     context = _context(query)
     if not table.pushes:
         context.remove_optimizer_rule("push_down_filter")
+    register_functions(context)
     context.register_dataset(query.table_name, table)
     frame = _selected(context, query.text)
-    frame.execution_plan()  # plans now, so that an error of the plan comes before the first batch
-    return pa.RecordBatchReader.from_stream(frame)
+    return _Result(frame.schema(), frame.execute_stream())
 
 
 def _context(query: TableQuery) -> SessionContext:
@@ -255,10 +269,9 @@ def _selected(context: SessionContext, text: str) -> DataFrame:
     return context.sql_with_options(text, options)
 
 
-def _batches(table: _Table, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    batches = iter(reader)
-    while (batch := _translated(table, lambda: next(batches, None))) is not None:
-        yield batch
+def _batches(table: _Table, result: _Result) -> Iterator[pa.RecordBatch]:
+    while (batch := _translated(table, lambda: next(result.stream, None))) is not None:
+        yield batch.to_pyarrow()
 
 
 def _translated(table: _Table, call: Callable[[], Result]) -> Result:

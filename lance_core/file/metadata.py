@@ -18,6 +18,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.footer import FOOTER_BYTES, TABLE_ENTRY_BYTES, FileVersion, parse_footer
 from lance_core.proto import file2_pb2, file_pb2
 from lance_core.schema import Field, Schema, leaves, nodes
+from lance_core.schema.blobs import without_descriptors
 from lance_core.storage import ReadableFile
 
 TAIL_BYTES = 64 << 10
@@ -100,7 +101,7 @@ class FileMetadata:
         changed.
         """
         message = self.descriptor.schema
-        return Schema(message.fields, message.metadata, file=self.name)
+        return Schema(without_descriptors(message.fields), message.metadata, file=self.name)
 
     def column_fields(self) -> tuple[Field, ...]:
         """Return the field of each column, in the order of the columns, from the schema in the file. Hidden

@@ -61,8 +61,10 @@ class WriteOptions:
     open_uri: Callable[[str], ReadableFile] | None = None
     """Opens the file at the URI of a blob. If it is set, the bytes of such blobs are copied into the dataset.
     """
-    first_blobs: bool = False
-    """Whether 2.2 files may have blobs of the first form. Tables of 2.2 files have none."""
+    any_blobs: bool = False
+    """Whether 2.2 files may have blobs of the first form, and blobs that are stored already. Tables of 2.2
+    files have neither.
+    """
     blob_pack_bytes: int | None = None
     """Largest size of a shared side file in bytes; None for the limit in the metadata of the field."""
     batch_rows: int = 1024

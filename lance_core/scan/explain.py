@@ -1,11 +1,14 @@
-"""Explanation of a scan: the number of pages per fragment and column, and how many of them are pruned."""
+"""Explanation of a scan: the number of pages per fragment and column, and how many of them are pruned.
+
+As text, the steps have the names that the plans of the reference give them, where both have the same step.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +17,7 @@ from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import IndexUse
 from lance_core.scan.plan.options import ColumnOrdering
 from lance_core.scan.plan.ordering import project_order
-from lance_core.scan.plan.projection import Projection, project, project_filtered
+from lance_core.scan.plan.projection import ROW_COLUMNS, Projection, project, project_filtered
 from lance_core.scan.plan.pruning import CandidateRange, Kept, Pruner
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.plan.search_projection import divided_filter
@@ -24,9 +27,12 @@ from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.rows import plan_batches
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching
-from lance_core.scan.run.index_masks import index_masks
+from lance_core.scan.run.index_masks import count_found, index_masks
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from lance_core.scan.nearest.search import NearestUse
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,11 @@ class Explanation:
     Attributes:
         filter: Whether rows are filtered.
         rows_returned: Rows of the result; None if that is known only after a run.
+        fragments: The fragments that are read.
         indices: The indices that answer parts of the filter.
+        fragments_counted: Number of fragments whose rows indices count, so that nothing of them is read.
+        rows_counted: Number of matching rows of these fragments.
+        nearest: The ways in which a search finds the nearest rows; None for other scans.
     """
 
     columns: tuple[str, ...]
@@ -83,6 +93,9 @@ class Explanation:
     rows_returned: int | None
     fragments: tuple[FragmentPages, ...]
     indices: tuple[IndexUse, ...] = ()
+    fragments_counted: int = 0
+    rows_counted: int = 0
+    nearest: NearestUse | None = None
 
     @property
     def statistics(self) -> str:
@@ -118,11 +131,13 @@ def explain(
         LanceError: a file cannot be opened or, with `analyze`, not be read.
     """
     schema, condition = snapshot.manifest.schema, plan.options.filter
+    options = plan.options
     projection: Projection = project(schema, plan.options)
     num_outputs = len(projection.columns)
     filter_columns: frozenset[int] = frozenset()
     order = project_order(schema, plan.options.order_by).columns
-    pruner, masks = None, index_masks(snapshot, plan.options, files)
+    is_count = not (plan.schema.names or options.order_by)
+    pruner, masks = None, index_masks(snapshot, options, files, counts=is_count)
     if condition is not None:
         filtered = project_filtered(schema, plan.options, condition)
         projection, filter_columns = filtered, frozenset(filtered.inputs.values())
@@ -139,41 +154,74 @@ def explain(
         for number, column in enumerate(columns)
     ]
     trace, returned = None, None
-    if condition is None:
+    if condition is None and not options.is_search:
         returned = count_matching(snapshot, plan, budget, files)
     if analyze:
         trace, returned = Trace(), 0
         with closing(plan_batches(snapshot, plan, budget, files, Strategy(trace=trace))) as batches:
             returned = sum(batch.num_rows for batch in batches)
-    opener = FragmentOpener(snapshot, projection, files, deleted=plan.options.include_deleted_rows)
+    rows_counted, read = count_found(snapshot, plan, masks) if is_count and masks is not None else (0, plan)
+    opener = FragmentOpener(snapshot, projection, files, deleted=options.include_deleted_rows)
     fragments = []
-    for scan in plan.fragment_scans:
+    for scan in read.fragment_scans:
         everything = CandidateRange(0, opener.fragment(scan).physical_rows, ())
         kept = Kept((everything,)) if pruner is None else pruner.keep(opener.fragment(scan))
         fragments.append(_fragment(scan, opener, projection, kept, uses, trace))
-    names = tuple(plan.schema.names)
-    options = plan.options
+    nearest = None
+    if options.nearest is not None:
+        from lance_core.scan.nearest.search import nearest_use  # late: most scans search nothing
+
+        nearest = nearest_use(snapshot, plan, files)
     return Explanation(
-        names,
+        tuple(plan.schema.names),
         condition is not None,
         options.limit,
         options.offset,
         returned,
         tuple(fragments),
         () if masks is None else masks.uses,
+        len(plan.fragment_scans) - len(read.fragment_scans),
+        rows_counted,
+        nearest,
     )
 
 
-def explain_text(explanation: Explanation, *, verbose: bool, order_by: Sequence[ColumnOrdering] = ()) -> str:
-    """Return an explanation as text, with the columns that the rows are sorted by.
+@dataclass(frozen=True)
+class FileReads:
+    """Number of reads of files by a process while a scan ran, and their bytes."""
 
-    With `verbose`, each fragment has a line, and below it one for each of its columns.
+    num_reads: int
+    num_bytes: int
+
+
+def explain_text(
+    explanation: Explanation,
+    *,
+    verbose: bool,
+    order_by: Sequence[ColumnOrdering] = (),
+    reads: FileReads | None = None,
+) -> str:
+    """Return an explanation as text.
+
+    Args:
+        explanation: The explanation.
+        verbose: Add a line for each fragment, and below it one for each of its columns.
+        order_by: The columns that the rows are sorted by.
+        reads: What was read from files, if the scan was run.
     """
-    fragments = explanation.fragments
-    lines = [f"Scan: columns=[{', '.join(explanation.columns)}], fragments={len(fragments)}"]
-    if explanation.limit is not None or explanation.offset is not None:
-        lines[0] += f", limit={explanation.limit}, offset={explanation.offset}"
-    if explanation.filter:
+    fragments, counted = explanation.fragments, explanation.fragments_counted
+    lines = [f"CountFromMask: fragments={counted}, rows={explanation.rows_counted}"] if counted else []
+    if fragments or not counted:
+        lines.append(_read_text(explanation, reads))
+    if (nearest := explanation.nearest) is not None:
+        facts = f"metric={nearest.metric}, k={nearest.k}"
+        if nearest.fragments_indexed:
+            lines.append(
+                f"  ANNSubIndex: name={nearest.index}, {facts}, fragments={nearest.fragments_indexed}"
+            )
+        if nearest.fragments_compared:
+            lines.append(f"  KNNVectorDistance: {facts}, fragments={nearest.fragments_compared}")
+    if explanation.filter and fragments:
         pruned = sum(not fragment.rows_planned for fragment in fragments)
         lines.append(
             f"  Filter: statistics={explanation.statistics}, fragments pruned={pruned}, "
@@ -200,6 +248,34 @@ def explain_text(explanation: Explanation, *, verbose: bool, order_by: Sequence[
     if explanation.rows_returned is not None:
         lines.append(f"  Rows: {explanation.rows_returned}")
     return "\n".join(lines) + "\n"
+
+
+def _read_text(explanation: Explanation, reads: FileReads | None) -> str:
+    """Return the line about what is read. A run adds rows, bytes, reads of files, and pages (`requests`)."""
+    fragments = explanation.fragments
+    columns = [
+        column for fragment in fragments for column in fragment.columns if column.name not in ROW_COLUMNS
+    ]
+    facts: dict[str, object] = {
+        "columns": _names(explanation.columns),
+        "projection": _names(dict.fromkeys(column.name for column in columns)),
+        "fragments": len(fragments),
+    }
+    if explanation.limit is not None or explanation.offset is not None:
+        facts |= {"limit": explanation.limit, "offset": explanation.offset}
+    if reads is not None:
+        facts |= {
+            "output_rows": explanation.rows_returned,
+            "rows_scanned": sum(fragment.rows_planned for fragment in fragments),
+            "bytes_read": reads.num_bytes,
+            "iops": reads.num_reads,
+            "requests": sum(column.read or 0 for column in columns),
+        }
+    return "LanceRead: " + ", ".join(f"{name}={value}" for name, value in facts.items())
+
+
+def _names(names: Iterable[str]) -> str:
+    return f"[{', '.join(names)}]"
 
 
 def _order_text(ordering: ColumnOrdering) -> str:

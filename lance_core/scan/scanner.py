@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lance_core.counters import CacheUse
+from lance_core.kernels import io_counts
 from lance_core.scan.arguments import column_names
 from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import ScanOptions
@@ -104,13 +105,20 @@ class LanceScanner:
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Run the scan. Return the pages that were read of each fragment and column, as text.
 
+        The bytes and reads of files are those of the whole process while the scan ran.
+
         Args:
-            count_rows: Run what `count_rows` runs instead, which reads the columns of the filter only.
+            count_rows: Run what `count_rows` runs instead, which reads the columns of the filter only, and
+                nothing where indices answer the whole filter.
         """
-        from lance_core.scan.explain import explain_text
+        from lance_core.scan.explain import FileReads, explain_text
 
         scan = self._without_columns() if count_rows else self
-        return explain_text(scan.explain(analyze=True), verbose=True, order_by=scan._plan.options.order_by)
+        before = io_counts()
+        explained = scan.explain(analyze=True)
+        num_reads, num_bytes = (after - then for after, then in zip(io_counts()[:2], before[:2], strict=True))
+        order_by = scan._plan.options.order_by
+        return explain_text(explained, verbose=True, order_by=order_by, reads=FileReads(num_reads, num_bytes))
 
     def _without_columns(self) -> LanceScanner:
         options = self._options

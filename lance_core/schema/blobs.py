@@ -6,10 +6,12 @@ a shared side file (1), in a side file of its own (2), or outside the dataset (3
 "Blobs".
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
+from lance_core.proto import file_pb2
 from lance_core.schema.arrow_types import EXTENSION_NAME
-from lance_core.schema.fields import BLOB, PACKED, Field
+from lance_core.schema.fields import BLOB, BLOB_V2, PACKED, Field
 
 _DESCRIPTOR = (("position", "uint64"), ("size", "uint64"))
 _DESCRIPTOR_V2 = (
@@ -19,6 +21,8 @@ _DESCRIPTOR_V2 = (
     ("blob_id", "uint32"),
     ("blob_uri", "string"),
 )
+
+_GIVEN_V2 = (("data", "large_binary"), ("uri", "string"))
 
 
 def describe_blobs(field: Field) -> Field:
@@ -49,6 +53,47 @@ def given_blobs(field: Field) -> Field:
         return replace(binary, metadata={**binary.metadata, BLOB: "true"})
     children = tuple(map(given_blobs, field.children))
     return field if children == field.children else replace(field, children=children)
+
+
+def without_descriptors(messages: Iterable[file_pb2.Field]) -> list[file_pb2.Field]:
+    """Return the schema in a data file with blobs of version 2 in place of their descriptors.
+
+    The reference writes the members of descriptors there, without ids and parents. Other schemas are returned
+    as they are.
+    """
+    given = list(messages)
+    if all(message.id >= 0 for message in given):
+        return given
+    names = [name for name, _ in _DESCRIPTOR_V2]
+    free = 1 + max(message.id for message in given)
+    fields: list[file_pb2.Field] = []
+    while given:
+        message = given.pop(0)
+        members = given[: len(names)]
+        is_descriptor = message.logical_type == "struct" and BLOB in message.metadata
+        if is_descriptor and [(each.id, each.name) for each in members] == [(-1, name) for name in names]:
+            del given[: len(names)]
+            fields += _blob_v2(message, free)
+            free += len(_GIVEN_V2)
+        else:
+            fields.append(message)
+    return fields
+
+
+def _blob_v2(descriptor: file_pb2.Field, first_id: int) -> list[file_pb2.Field]:
+    """Return the blob of a descriptor, and its members, whose ids begin with `first_id`."""
+    blob = file_pb2.Field()
+    blob.CopyFrom(descriptor)
+    for key in (BLOB, PACKED):
+        blob.metadata.pop(key, None)
+    blob.metadata[EXTENSION_NAME] = BLOB_V2.encode()
+    members = [
+        file_pb2.Field(
+            id=first_id + number, parent_id=blob.id, name=name, logical_type=logical_type, nullable=True
+        )
+        for number, (name, logical_type) in enumerate(_GIVEN_V2)
+    ]
+    return [blob, *members]
 
 
 def _descriptor(

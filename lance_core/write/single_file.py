@@ -145,7 +145,7 @@ class SingleFileWriter:
         if self._version == FileVersion.V2_0:  # this writer cuts pages between batches only
             self._slice_bytes = min(MAX_BATCH_BYTES, page_bytes * num_columns)
         options = WriteOptions(
-            page_bytes=page_bytes, first_blobs=True, recorder=FilePageRecorder, tail=self._tail
+            page_bytes=page_bytes, any_blobs=True, recorder=FilePageRecorder, tail=self._tail
         )
         file = self._storage.create_file(self._name, sync=self._sync, replace=True)
         try:

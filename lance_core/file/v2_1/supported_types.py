@@ -6,20 +6,21 @@ from lance_core.encodings.v2_1.encoders.shredding import Kind, steps_of
 from lance_core.encodings.values import fixed_bits, is_empty_binary, offset_bits
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
+from lance_core.file.prepared_blobs import is_prepared
 from lance_core.schema import Field
 
 
-def check_field(top: Field, version: FileVersion, *, first_blobs: bool = False) -> None:
+def check_field(top: Field, version: FileVersion, *, any_blobs: bool = False) -> None:
     """Refuse types that a file of this version cannot hold, in a top-level field or below it.
 
-    `first_blobs` allows blobs of the first form in 2.2 files.
+    `any_blobs` allows blobs of the first form in 2.2 files, and blobs that are stored already.
 
     Raises:
         UnsupportedFeatureError: the message names the column, its type, and the version that supports it, if
             there is one.
     """
     for leaf, steps in steps_of(top):
-        _check_leaf(leaf, version, first_blobs)
+        _check_leaf(leaf, version, any_blobs)
         kinds = {step.kind for step in steps}
         if (leaf.is_blob and kinds != {Kind.ITEM}) or (leaf.is_blob_v2 and Kind.FIXED_SIZE_LIST in kinds):
             raise UnsupportedFeatureError(
@@ -39,15 +40,21 @@ def check_field(top: Field, version: FileVersion, *, first_blobs: bool = False) 
             )
 
 
-def _check_leaf(leaf: Field, version: FileVersion, first_blobs: bool) -> None:
+def _check_leaf(leaf: Field, version: FileVersion, any_blobs: bool) -> None:
     if leaf.is_blob_v2:
         if version < FileVersion.V2_2:
             raise UnsupportedFeatureError(
                 f"blobs of version 2 in a data file of version {version}", column=leaf.name, expected="2.2"
             )
+        if is_prepared(leaf) and not any_blobs:
+            raise UnsupportedFeatureError(
+                "descriptors of stored blobs in rows of a dataset",
+                column=leaf.name,
+                expected="a data file of `LanceFileSession`",
+            )
         return
     if leaf.is_blob:
-        if version >= FileVersion.V2_2 and not first_blobs:
+        if version >= FileVersion.V2_2 and not any_blobs:
             raise UnsupportedFeatureError(
                 f"blobs of the first form in a file of version {version}", column=leaf.name
             )
@@ -74,19 +81,39 @@ def _check_leaf(leaf: Field, version: FileVersion, first_blobs: bool) -> None:
 
 def _check_packed(leaf: Field, version: FileVersion) -> None:
     for member in leaf.arrow_type:
-        bits = fixed_bits(member.type)
-        is_variable = bool(offset_bits(member.type)) or _holds_vectors(member.type)
-        if (bits == 0 or bits % 8 or pa.types.is_dictionary(member.type)) and not is_variable:
+        is_struct = pa.types.is_struct(member.type)
+        if not (_is_packable(member.type) and (not is_struct or _has_text(member.type))):
             raise UnsupportedFeatureError(
                 f"packed struct with the member {member.name!r}", column=leaf.name, found=member.type
             )
-        if is_variable and version < FileVersion.V2_2:
+        is_fixed = bool(fixed_bits(member.type))
+        if not is_fixed and version < FileVersion.V2_2:
             raise UnsupportedFeatureError(
                 f"packed struct with the member {member.name!r} in a data file of version {version}",
                 column=leaf.name,
                 expected="2.2",
                 found=member.type,
             )
+
+
+def _is_packable(member: pa.DataType) -> bool:
+    """Return whether a packed struct may have a member of this type."""
+    if pa.types.is_struct(member):
+        return member.num_fields > 0 and all(_is_packable(field.type) for field in member)
+    if pa.types.is_dictionary(member):
+        return False
+    bits = fixed_bits(member)
+    return bool(offset_bits(member)) or _holds_vectors(member) or (bits > 0 and bits % 8 == 0)
+
+
+def _has_text(struct: pa.StructType) -> bool:
+    """Return whether each struct, at any depth, has text, binary or such a struct as a member. The reference
+    reads no other structs within packed structs.
+    """
+    inner = [field.type for field in struct if pa.types.is_struct(field.type)]
+    return all(_has_text(each) for each in inner) and bool(
+        inner or any(offset_bits(field.type) for field in struct)
+    )
 
 
 def _holds_vectors(arrow_type: pa.DataType) -> bool:

@@ -25,6 +25,7 @@ from lance_core.file.blob_placement import place_blobs, taken_in
 from lance_core.file.buffered_rows import join, waiting_rows
 from lance_core.file.container_writer import ContainerWriter, described
 from lance_core.file.footer import FileVersion
+from lance_core.file.prepared_blobs import is_prepared, place_prepared
 from lance_core.file.side_files import BlobSizes, SideFiles
 from lance_core.file.stored_types import as_stored
 from lance_core.file.v2_1.supported_types import check_field
@@ -78,7 +79,7 @@ class FileWriter:
         self._columns: list[_Column] = []
         self._tops: list[tuple[Field, list[_Column]]] = []
         for top in schema.fields:
-            check_field(top, version, first_blobs=options.first_blobs)
+            check_field(top, version, any_blobs=options.any_blobs)
             leaves = [
                 _Column(
                     LeafColumn(leaf, steps, options_of(leaf, top), is_2_2),
@@ -223,6 +224,8 @@ class FileWriter:
         if column.blob_sizes is None:
             return rows
         field, sizes = column.leaf.field, column.blob_sizes
+        if is_prepared(field):
+            return replace(rows, values=place_prepared(rows.values, field))
         parts = [rows.values] if self._open_uri is None else taken_in(rows.values, field, self._open_uri)
         placed = [place_blobs(part, field, sizes, self._side_files, self._external_blobs) for part in parts]
         values = placed[0] if len(placed) == 1 else pa.concat_arrays(placed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -12,14 +13,48 @@ from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates
 from lance_core.scan.nearest.exact import exact_candidates
 from lance_core.scan.nearest.indexed import IndexedSearch
 from lance_core.scan.nearest.results import FoundRows, result_runs
-from lance_core.scan.nearest.vector_index import vector_index
-from lance_core.scan.plan.nearest import DISTANCE, QUERY_INDEX
+from lance_core.scan.nearest.vector_index import VectorIndex, vector_index
+from lance_core.scan.plan.nearest import DISTANCE, QUERY_INDEX, NearestQuery
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.plan.search_projection import project_search
 from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class NearestUse:
+    """Ways in which a search finds the nearest rows.
+
+    Attributes:
+        index: Name of the index that is searched; None if every vector is compared.
+        metric: Metric of the distances.
+        k: Most rows for each query.
+        fragments_indexed: Number of fragments that the index is searched for.
+        fragments_compared: Number of fragments whose vectors are compared one by one.
+    """
+
+    index: str | None
+    metric: str
+    k: int
+    fragments_indexed: int
+    fragments_compared: int
+
+
+def nearest_use(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> NearestUse:
+    """Return the ways in which a search finds the nearest rows, without a search.
+
+    Raises:
+        LanceError: A file of the index is missing or contradicts the format.
+    """
+    query = plan.options.nearest
+    assert query is not None
+    index = vector_index(snapshot, query, plan.fragment_scans, files)
+    num_indexed = 0 if index is None else len(index.fragment_ids)
+    num_compared = 0 if plan.options.fast_search else len(plan.fragment_scans) - num_indexed
+    name = index.name if index is not None and index.segments else None
+    return NearestUse(name, _metric(query, index), query.k, num_indexed, num_compared)
 
 
 def nearest_runs(
@@ -62,5 +97,9 @@ def nearest_candidates(
         return search.candidates()
     if plan.options.fast_search:
         return NO_CANDIDATES
-    metric = query.metric or (query.vectors.default_metric if index is None else index.metric)
+    metric = _metric(query, index)
     return exact_candidates(snapshot, query, metric, condition, plan, budget, files, strategy)
+
+
+def _metric(query: NearestQuery, index: VectorIndex | None) -> str:
+    return query.metric or (query.vectors.default_metric if index is None else index.metric)

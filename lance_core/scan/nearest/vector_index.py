@@ -36,6 +36,11 @@ class VectorIndex:
     metric: str
     segments: tuple[CoveringSegment, ...]
 
+    @property
+    def fragment_ids(self) -> frozenset[int]:
+        """The searched fragments that the index covers."""
+        return frozenset[int]().union(*(each.fragment_ids for each in self.segments))
+
 
 def vector_index(
     snapshot: Snapshot, query: NearestQuery, scans: Sequence[FragmentScan], files: DataFiles

@@ -268,3 +268,58 @@ else:
     raise AssertionError
 """
     subprocess.run([sys.executable, "-c", code, dataset.uri], check=True, timeout=60)
+
+
+def test_a_stream_may_be_freed_while_another_query_runs(dataset: Any) -> None:
+    """The garbage collector runs in a thread of the engine, in the scan that the engine has called. A
+    stream of another query that it frees there must not end the process.
+    """
+    code = """
+import gc, sys
+import lance_core
+
+dataset = lance_core.dataset(sys.argv[1])
+read = lance_core.LanceScanner.to_batches
+
+
+def collecting(scanner):
+    gc.collect()
+    yield from read(scanner)
+
+
+gc.disable()
+reader = dataset.sql("SELECT row FROM dataset").batch_size(1).build().to_stream_reader()
+reader.read_next_batch()
+cycle = [reader]
+cycle.append(cycle)
+del reader, cycle
+lance_core.LanceScanner.to_batches = collecting
+(batch,) = dataset.sql("SELECT sum(row) AS total FROM dataset").build().to_batch_records()
+assert batch.to_pylist() == [{"total": 120}]
+"""
+    subprocess.run([sys.executable, "-c", code, dataset.uri], check=True, timeout=60)
+
+
+def test_functions_of_json_are_those_of_filters(tmp_path: Path) -> None:
+    """The engine calls our kernels; the reference answers the same queries from binary JSON."""
+    documents = ['{"a":{"b":7},"t":["x","y"],"f":"1.5"}', None, '{"a":{"b":"8"},"t":[]}', '{"c":true}']
+    texts = ["the cat is red", "red", None, "Red-Cat"]
+    table = pa.table({"id": range(4), "data": pa.array(documents, pa.json_()), "text": texts})
+    theirs = lance.write_dataset(table, str(tmp_path / "d"))
+    ours = lance_core.dataset(tmp_path / "d")
+    for query in (
+        "SELECT * FROM dataset WHERE json_get_int(json_get(data, 'a'), 'b') > 6",
+        "SELECT id, json_extract(data, '$.a.b') AS x, json_exists(data, '$.t[*]') AS y FROM dataset",
+        "SELECT json_array_length(data, '$.t') AS n, count(*) AS m FROM dataset GROUP BY 1 ORDER BY 1",
+        "SELECT id FROM dataset WHERE json_array_contains(data, '$.t', 'x') OR json_get_bool(data, 'c')",
+        "SELECT json_get_float(data, 'f') AS f, json_get_string(data, 'f') AS s FROM dataset",
+        "SELECT id FROM dataset WHERE json_get(data, 'a') IS NOT NULL AND id > 0",
+        "SELECT id FROM dataset WHERE json_exists(data, '$.none')",
+        "SELECT id, contains_tokens(text, 'red cat') AS x FROM dataset",
+    ):
+        expected, found = (one.sql(query).build().to_batch_records() for one in (theirs, ours))
+        assert [batch.to_pylist() for batch in found] == [batch.to_pylist() for batch in expected], query
+    with pytest.raises(InvalidInputError, match="is no path of JSON"):
+        ours.sql("SELECT json_extract(data, '$[') FROM dataset").build().to_batch_records()
+    with pytest.raises(InvalidInputError, match="json_get takes a constant text"):
+        ours.sql("SELECT json_get(data, id::text) FROM dataset").build().to_batch_records()

@@ -29,13 +29,16 @@ def require_no_nulls(array: pa.StructArray, column: str) -> None:
     Raises:
         UnsupportedFeatureError: a member has such nulls; the message names it.
     """
-    if not any(member.null_count for member in _members(array)):
+    structs = [field.name for field in array.type if pa.types.is_struct(field.type)]
+    if not structs and not any(member.null_count for member in _members(array)):
         return
     for field, member in zip(array.type, array.flatten(), strict=True):
         if member.null_count > array.null_count:
             raise UnsupportedFeatureError(
                 f"packed struct with nulls in the member {field.name!r}", column=column
             )
+        if field.name in structs:
+            require_no_nulls(member, column)
 
 
 def encode_packed(array: pa.StructArray) -> Chunks:
@@ -64,6 +67,10 @@ def zip_packed(array: pa.StructArray) -> tuple[Text, proto.CompressiveEncoding]:
             rows, width = zip_vectors(vectors)
             fields.append((width, 0, None, rows))
             packed.fields.add(value=vectors.encoding, bits_per_value=8 * width)
+        elif pa.types.is_struct(member.type):
+            text, encoding = zip_packed(member)
+            fields.append((0, text.offset_bits, text.offsets, text.data))
+            packed.fields.add(value=encoding, bits_per_length=text.offset_bits)
         else:
             bits = fixed_bits(member.type)
             fields.append((bits // 8, 0, None, _fixed_data(member)))

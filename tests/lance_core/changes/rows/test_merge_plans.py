@@ -44,7 +44,7 @@ def test_a_plan_names_the_actions_the_columns_and_the_pages(dataset: Any) -> Non
     write = next(line for line in plan if "WriteRows" in line)
     assert "from_source=[k, a], updated_rows_keep=[b], inserted_rows_null=[b]" in write
     assert any("HashJoin" in line and "keys=[k]" in line for line in plan)
-    assert any("Scan: columns=[k, _rowaddr], fragments=2" in line for line in plan)
+    assert any("LanceRead: columns=[k, _rowaddr], projection=[k], fragments=2" in line for line in plan)
     verbose = upsert(dataset).explain_plan(verbose=True)
     assert "Fragment 1: rows=50" in verbose
     assert "Fragment 1" not in upsert(dataset).explain_plan()

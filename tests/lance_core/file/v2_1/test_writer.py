@@ -372,6 +372,11 @@ def test_types_that_a_version_cannot_hold(
         ({"a": pa.FixedSizeListArray.from_arrays(pa.array(["a"]).dictionary_encode(), 1)}, VERSIONS),
         ({"a": pa.array([["text"]], pa.list_(pa.string(), 1))}, VERSIONS),
         ({"a": [1], "b": [2.5]}, ()),
+        ({"a": [1], "b": [{"x": "text", "y": 2}]}, ("2.1",)),
+        ({"a": [{"x": {"z": "text"}, "y": 2}], "b": ["more"]}, ("2.1",)),
+        ({"a": ["text"], "b": [{"y": 2}]}, VERSIONS),
+        ({"a": ["text"], "b": [{"x": "text", "y": True}]}, VERSIONS),
+        ({"a": ["text"], "b": [{}]}, VERSIONS),
     ],
 )
 def test_packed_structs(members: dict[str, list[object]], versions: tuple[str, ...], tmp_path: Path) -> None:
