@@ -10,7 +10,6 @@ with its null rows (see `Universe.without`). So a mask has no rows for which the
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -19,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyroaring
 
-from lance_core.index.row_sets import Bitmaps, Keys
+from lance_core.index.row_sets import Bitmaps, Keys, bitmap_of
 
 Offsets = npt.NDArray[np.int64]
 
@@ -122,12 +121,6 @@ def by_fragment(addresses: Keys) -> Bitmaps:
         return {int(fragments[0]): bitmap_of(addresses)}
     cuts = np.flatnonzero(fragments[1:] != fragments[:-1]) + 1
     return {int(part[0] >> _OFFSET_BITS): bitmap_of(part) for part in np.split(addresses, cuts)}
-
-
-def bitmap_of(offsets: npt.NDArray[np.integer]) -> pyroaring.BitMap:
-    """Return the lower 32 bits of numbers as a bitmap."""
-    # From a NumPy array, pyroaring reads one Python object per number.
-    return pyroaring.BitMap(array("I", offsets.astype(np.uint32).tobytes()))
 
 
 def offsets_of(bitmap: pyroaring.BitMap) -> Offsets:

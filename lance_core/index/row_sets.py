@@ -13,16 +13,13 @@ Source: Lance index format; docs/format.md, "Index files".
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyroaring
-
-from lance_core import kernels
-from lance_core.encodings.values import as_buffer
 
 _COUNT = struct.Struct("<I")
 _LONG_COUNT = struct.Struct("<Q")
@@ -38,7 +35,13 @@ Bitmaps = dict[int, pyroaring.BitMap]
 
 
 class Container(Protocol):
-    """Container of a set of row keys."""
+    """Container of a set of row keys.
+
+    Attributes:
+        is_tree_map: Whether it is a tree map; otherwise it is a 64-bit map.
+    """
+
+    is_tree_map: bool
 
     def read(self, data: bytes) -> Bitmaps:
         """Return the set in `data`. Raise `ValueError` or `struct.error` if the bytes
@@ -48,13 +51,6 @@ class Container(Protocol):
     def write(self, bitmaps: Bitmaps) -> bytes:
         """Return the serialized set."""
 
-    def write_all(self, ends: npt.NDArray[np.int64], keys: Keys) -> pa.Array:
-        """Return several serialized sets. `ends` has the end of each set in `keys`, whose order is free.
-
-        Raises:
-            OverflowError: the sets have more than 2 GiB.
-        """
-
 
 ALL = pyroaring.BitMap(range(1 << 32))
 """All lower halves."""
@@ -62,6 +58,8 @@ ALL = pyroaring.BitMap(range(1 << 32))
 
 class TreeMap:
     """Container of bitmap, label list and R-tree indices, and of null rows."""
+
+    is_tree_map = True
 
     def read(self, data: bytes) -> Bitmaps:
         """Return the set, see `Container.read`. An entry of size 0 becomes `ALL`."""
@@ -87,13 +85,11 @@ class TreeMap:
             written += (_ENTRY.pack(upper, len(data)), data)
         return b"".join(written)
 
-    def write_all(self, ends: npt.NDArray[np.int64], keys: Keys) -> pa.Array:
-        """Return several serialized sets, see `Container.write_all`."""
-        return _write_all(ends, keys, is_tree_map=True)
-
 
 class Map64:
     """Container of n-gram indices."""
+
+    is_tree_map = False
 
     def read(self, data: bytes) -> Bitmaps:
         """Return the set, see `Container.read`."""
@@ -114,17 +110,6 @@ class Map64:
         for upper, bitmap in sorted(bitmaps.items()):
             written += (_COUNT.pack(upper), bytes(bitmap.serialize()))
         return b"".join(written)
-
-    def write_all(self, ends: npt.NDArray[np.int64], keys: Keys) -> pa.Array:
-        """Return several serialized sets, see `Container.write_all`."""
-        return _write_all(ends, keys, is_tree_map=False)
-
-
-def _write_all(ends: npt.NDArray[np.int64], keys: Keys, *, is_tree_map: bool) -> pa.Array:
-    given = np.ascontiguousarray(ends).data, np.ascontiguousarray(keys).data
-    offsets, data = kernels.write_row_sets(*given, is_tree_map)
-    buffers = [None, as_buffer(offsets), as_buffer(data)]
-    return pa.Array.from_buffers(pa.binary(), len(ends), buffers, 0)
 
 
 class RowSet:
@@ -176,4 +161,10 @@ def by_upper_half(keys: Keys) -> Iterator[tuple[int, pyroaring.BitMap]]:
     uppers = keys >> _OFFSET_BITS
     starts = np.concatenate(([0], np.flatnonzero(uppers[1:] != uppers[:-1]) + 1)).astype(np.int64)
     for upper, part in zip(uppers[starts].tolist(), np.split(keys, starts[1:]), strict=True):
-        yield upper, pyroaring.BitMap(part.astype(np.uint32))
+        yield upper, bitmap_of(part)
+
+
+def bitmap_of(offsets: npt.NDArray[np.integer]) -> pyroaring.BitMap:
+    """Return the lower 32 bits of numbers as a bitmap."""
+    # From a NumPy array, pyroaring reads one Python object per number.
+    return pyroaring.BitMap(array("I", offsets.astype(np.uint32).tobytes()))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile, TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
@@ -17,18 +16,18 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.index.build import ROW_KEY, VALUE
-from lance_core.index.value_order import Rows, ValueOrder, value_order
+from lance_core.index.value_order import Chunk, Rows, ValueOrder, value_order
 
-RUN_BYTES = 16 << 20
-"""Bytes of the rows of a run. Sorting a run takes about four times as much memory."""
+RUN_BYTES = 8 << 20
+"""Bytes of the rows of a run. Sorting a run takes about three times as much memory."""
 CHUNK_ROWS = 1 << 14
 """Most rows of a chunk of sorted rows."""
 _CHUNK_BYTES = 1 << 20
 _NULLS_IN_MEMORY = 16 << 20
 """Bytes of the keys of rows with a null that are not written to a file."""
 
-Chunk = tuple[pa.Array, Rows]
-"""Sort keys in order, and the keys of their rows."""
+Keyed = tuple[pa.Array, Any]
+"""Sort keys in order, and what belongs to each: an array of NumPy or of Arrow."""
 
 
 class SortedRows:
@@ -71,11 +70,8 @@ class RowSorter:
         self._run_bytes = run_bytes
         self._waiting: list[Chunk] = []
         self._waiting_bytes = 0
-        self._resources = ExitStack()
-        self._directory: str | None = None
-        self._runs: list[str] = []
-        nulls = SpooledTemporaryFile(max_size=_NULLS_IN_MEMORY)  # noqa: SIM115 - closed with the others
-        self._null_rows = self._resources.enter_context(nulls)
+        self._runs = TemporaryRuns()
+        self._null_rows = SpooledTemporaryFile(max_size=_NULLS_IN_MEMORY)  # noqa: SIM115 - closed at the end
 
     def __enter__(self) -> Self:
         return self
@@ -83,7 +79,8 @@ class RowSorter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._resources.close()
+        self._runs.close()
+        self._null_rows.close()
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows with the columns `VALUE` and `ROW_KEY`. Chunks of a few MiB keep the memory bounded."""
@@ -106,13 +103,14 @@ class RowSorter:
         return SortedRows(self._order, self._spooled_nulls(), self._sorted())
 
     def _sorted(self) -> Iterator[Chunk]:
-        if not self._runs:
+        if not len(self._runs):
             if self._waiting:
                 yield from _sliced(*self._sort_waiting())
             return
         if self._waiting:
             self._spill()
-        yield from merge_chunks(self._order, [_read_run(path) for path in self._runs])
+        runs = [((keys, np.asarray(rows)) for keys, rows in run) for run in self._runs.read()]
+        yield from merge_chunks(self._order, runs)
 
     def _spooled_nulls(self) -> Iterator[Rows]:
         self._null_rows.seek(0)
@@ -120,21 +118,43 @@ class RowSorter:
             yield np.frombuffer(data, np.uint64)
 
     def _sort_waiting(self) -> Chunk:
-        keys = pa.concat_arrays([keys for keys, _ in self._waiting])
-        rows = np.concatenate([rows for _, rows in self._waiting])
-        self._waiting, self._waiting_bytes = [], 0
-        return self._order.sort(keys, rows)
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        return self._order.sort(waiting)
 
     def _spill(self) -> None:
-        if self._directory is None:
-            self._directory = self._resources.enter_context(TemporaryDirectory(prefix="lance-index-"))
-        path = os.path.join(self._directory, str(len(self._runs)))
         keys, rows = self._sort_waiting()
         schema = pa.schema([pa.field(VALUE, keys.type), pa.field(ROW_KEY, pa.uint64())])
+        self._runs.write(schema, ((some, pa.array(theirs)) for some, theirs in _sliced(keys, rows)))
+
+
+class TemporaryRuns:
+    """Runs of sorted chunks in a directory for temporary files, which `close` removes."""
+
+    def __init__(self) -> None:
+        self._directory: TemporaryDirectory[str] | None = None
+        self._paths: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def write(self, schema: pa.Schema, chunks: Iterable[tuple[pa.Array, pa.Array]]) -> None:
+        """Write a run of chunks with the columns of the schema."""
+        if self._directory is None:
+            self._directory = TemporaryDirectory(prefix="lance-index-")
+        path = os.path.join(self._directory.name, str(len(self._paths)))
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, schema) as writer:
-            for chunk in _sliced(keys, rows):
-                writer.write_batch(pa.RecordBatch.from_arrays([chunk[0], pa.array(chunk[1])], schema=schema))
-        self._runs.append(path)
+            for chunk in chunks:
+                writer.write_batch(pa.RecordBatch.from_arrays(list(chunk), schema=schema))
+        self._paths.append(path)
+
+    def read(self) -> list[Iterator[Keyed]]:
+        """Return the chunks of each run."""
+        return [_read_run(path) for path in self._paths]
+
+    def close(self) -> None:
+        """Remove the runs."""
+        if self._directory is not None:
+            self._directory.cleanup()
 
 
 def _sliced(keys: pa.Array, rows: Rows) -> Iterator[Chunk]:
@@ -143,11 +163,12 @@ def _sliced(keys: pa.Array, rows: Rows) -> Iterator[Chunk]:
         yield keys.slice(start, count), rows[start : start + count]
 
 
-def _read_run(path: str) -> Iterator[Chunk]:
-    with pa.memory_map(path) as file, pa.ipc.open_file(file) as reader:
+def _read_run(path: str) -> Iterator[Keyed]:
+    # Pages of a mapped file would stay in memory until the end.
+    with pa.OSFile(path) as file, pa.ipc.open_file(file) as reader:
         for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            yield batch.column(0), np.asarray(batch.column(1))
+            keys, payload = reader.get_batch(number).columns
+            yield keys, payload
 
 
 def merge_chunks(order: ValueOrder, runs: Sequence[Iterator[Chunk]]) -> Iterator[Chunk]:
@@ -155,46 +176,47 @@ def merge_chunks(order: ValueOrder, runs: Sequence[Iterator[Chunk]]) -> Iterator
 
     Rows with equal values come in any order.
     """
+    for parts in aligned_chunks(order, runs):
+        yield parts[0] if len(parts) == 1 else order.sort(parts)
+
+
+def aligned_chunks(order: ValueOrder, runs: Sequence[Iterator[Keyed]]) -> Iterator[list[Keyed]]:
+    """Yield chunks of runs of sorted chunks, so that no key of a later chunk is before those of a chunk."""
     heads = [_Head(order, run) for run in runs]
     heads = [head for head in heads if head.advance()]
     while heads:
         # Rows up to the least last key of all chunks cannot be preceded by rows of later chunks.
         bound = min(head.last for head in heads)
-        taken = [head.take(bound) for head in heads]
-        parts = [part for part in taken if len(part[1])]
-        if len(parts) == 1:
-            yield parts[0]
-        elif parts:
-            yield order.sort(
-                pa.concat_arrays([keys for keys, _ in parts]), np.concatenate([rows for _, rows in parts])
-            )
+        parts = [part for part in (head.take(bound) for head in heads) if len(part[0])]
+        if parts:
+            yield parts
         heads = [head for head in heads if head.keys is not None or head.advance()]
 
 
 class _Head:
     """The chunk of a run that is merged next."""
 
-    def __init__(self, order: ValueOrder, run: Iterator[Chunk]) -> None:
+    def __init__(self, order: ValueOrder, run: Iterator[Keyed]) -> None:
         self._order = order
         self._run = run
         self.keys: pa.Array | None = None
-        self._rows: Rows = np.empty(0, np.uint64)
+        self._payload: Any = None
         self.last: Any = None
 
     def advance(self) -> bool:
-        """Read the next chunk that has rows. Return False at the end of the run."""
-        for keys, rows in self._run:
-            if len(rows):
-                self.keys, self._rows, self.last = keys, rows, self._order.last(keys)
+        """Read the next chunk that has keys. Return False at the end of the run."""
+        for keys, payload in self._run:
+            if len(keys):
+                self.keys, self._payload, self.last = keys, payload, self._order.last(keys)
                 return True
         return False
 
-    def take(self, bound: Any) -> Chunk:
-        """Remove and return the rows up to `bound`."""
+    def take(self, bound: Any) -> Keyed:
+        """Remove and return the keys up to `bound`, with what belongs to them."""
         assert self.keys is not None
         count = self._order.num_at_most(self.keys, bound)
-        taken = self.keys.slice(0, count), self._rows[:count]
-        self.keys, self._rows = self.keys.slice(count), self._rows[count:]
-        if not len(self._rows):
+        taken = self.keys.slice(0, count), self._payload[:count]
+        self.keys, self._payload = self.keys.slice(count), self._payload[count:]
+        if not len(self.keys):
             self.keys = None
         return taken

@@ -8,6 +8,7 @@ Source: docs/format.md, "Index files".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +21,8 @@ from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
 
 Rows = npt.NDArray[np.uint64]
 """Row keys."""
+Chunk = tuple[pa.Array, Rows]
+"""Sort keys, and the keys of their rows."""
 
 _SIGN = np.uint64(1 << 63)
 
@@ -33,8 +36,8 @@ class ValueOrder(Protocol):
     def decode(self, keys: pa.Array) -> pa.Array:
         """Return the values of sort keys."""
 
-    def sort(self, keys: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
-        """Return sort keys in order, with their rows. Rows with equal values keep their order."""
+    def sort(self, chunks: Sequence[Chunk]) -> Chunk:
+        """Return all sort keys in order, with their rows. Rows with equal values keep their order."""
 
     def num_at_most(self, keys: pa.Array, bound: Any) -> int:
         """Return how many of the sort keys, which are in order, are at most `bound`, a key of `last`."""
@@ -44,9 +47,6 @@ class ValueOrder(Protocol):
 
     def starts(self, keys: pa.Array) -> npt.NDArray[np.int64]:
         """Return the position of the first key of each value, of one or more keys in order."""
-
-    def bounds(self, keys: pa.Array) -> pa.Array:
-        """Return the least and the greatest of one or more keys in any order."""
 
 
 def value_order(value_type: pa.DataType) -> ValueOrder:
@@ -101,13 +101,13 @@ class _Numbers:
             words = words ^ ((words >> (bits - 1)) & ((1 << (bits - 1)) - 1))
         return pa.Array.from_buffers(self._type, len(words), [None, pa.py_buffer(words)], 0)
 
-    def sort(self, keys: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
-        values, sorted_rows = kernels.sort_rows(
-            np.ascontiguousarray(keys).data, np.ascontiguousarray(rows).data
-        )
+    def sort(self, chunks: Sequence[Chunk]) -> Chunk:
+        values = [np.ascontiguousarray(keys).data for keys, _ in chunks]
+        found = as_buffer(kernels.sort_rows(values, [np.ascontiguousarray(rows).data for _, rows in chunks]))
+        count = found.size // 16
         return (
-            pa.Array.from_buffers(pa.uint64(), len(rows), [None, as_buffer(values)], 0),
-            np.frombuffer(memoryview(sorted_rows), np.uint64),
+            pa.Array.from_buffers(pa.uint64(), count, [None, found.slice(0, 8 * count)], 0),
+            np.frombuffer(found, np.uint64, count, 8 * count),
         )
 
     def num_at_most(self, keys: pa.Array, bound: Any) -> int:
@@ -119,10 +119,6 @@ class _Numbers:
     def starts(self, keys: pa.Array) -> npt.NDArray[np.int64]:
         numbers = np.asarray(keys)
         return np.concatenate(([0], np.flatnonzero(numbers[1:] != numbers[:-1]) + 1))
-
-    def bounds(self, keys: pa.Array) -> pa.Array:
-        numbers = np.asarray(keys)
-        return pa.array([numbers.min(), numbers.max()], pa.uint64())
 
 
 class _Strings:
@@ -165,7 +161,9 @@ class _Strings:
             self._type, len(keys), [None, pa.py_buffer(np.ascontiguousarray(data))], 0
         )
 
-    def sort(self, keys: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
+    def sort(self, chunks: Sequence[Chunk]) -> Chunk:
+        keys = pa.concat_arrays([keys for keys, _ in chunks])
+        rows = np.concatenate([rows for _, rows in chunks])
         bits = offset_bits(keys.type)
         offsets = keys.buffers()[1].slice(keys.offset * bits // 8)
         order = kernels.sort_variable(offsets, keys.buffers()[2] or b"", len(keys), bits)
@@ -188,7 +186,3 @@ class _Strings:
     def starts(self, keys: pa.Array) -> npt.NDArray[np.int64]:
         changes = pc.not_equal(keys.slice(1), keys.slice(0, len(keys) - 1))
         return np.concatenate(([0], np.flatnonzero(np.asarray(changes)) + 1))
-
-    def bounds(self, keys: pa.Array) -> pa.Array:
-        found = pc.min_max(keys)
-        return pa.array([found["min"].as_py(), found["max"].as_py()], keys.type)

@@ -998,17 +998,51 @@ def best_documents(
 
 # Building of indices.
 
-def sort_rows(values: _Bytes, rows: _Bytes) -> tuple[Block, Block]:
-    """Sort pairs of a value and a row key (uint64) by value. Pairs with equal values keep their order."""
+def sort_rows(values: Sequence[_Bytes], rows: Sequence[_Bytes]) -> Block:
+    """Sort pairs of a value and a row key (uint64), which come in parts, by value.
+
+    Returns all values in order, and then their row keys. Pairs with equal values keep their order.
+    """
 
 def sort_variable(offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int) -> Block:
     """Return the positions (uint32) of strings of bytes in order. Equal strings keep their order."""
 
-def write_row_sets(ends: _Bytes, keys: _Bytes, is_tree_map: bool) -> tuple[Block, Block]:
-    """Serialize sets of row keys as tree maps or as 64-bit maps; see `lance_core.index.row_sets`.
+class SetCollector:
+    """Gathers sets of row keys by value, in the memory that the stored sets need.
 
-    `ends` (int64) has the end of each set in `keys` (uint64). The keys of a set may be in any order and
-    repeat. Returns 32-bit offsets and bytes. Raises `OffsetOverflow` for more than 2 GiB.
+    The values are numbers (uint64) if `offset_bits` is 0, and else strings of bytes with such offsets. The
+    rows may come in any order and repeat; ascending row keys are gathered fast. For one thread at a time.
+    """
+
+    def __init__(self, offset_bits: int) -> None: ...
+    def add(self, offsets: _Bytes | None, values: _Bytes, rows: _Bytes) -> None:
+        """Add rows: their values, and their row keys (uint64)."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Memory of what was gathered."""
+
+    @property
+    def num_values(self) -> int:
+        """Number of distinct values."""
+
+    def finish(self) -> None:
+        """End the gathering."""
+
+    def sets(self, first: int, most_bytes: int, is_tree_map: bool) -> tuple[int, Block, Block, Block, Block]:
+        """Return the sets of ascending values, from the value `first` on; call it after `finish`.
+
+        They have about `most_bytes`, at least one set. The result is their number, the offsets (empty for
+        numbers) and bytes of the values, and 32-bit offsets and bytes of the sets, which are serialized as
+        tree maps or as 64-bit maps; see `lance_core.index.row_sets`. Raises `OffsetOverflow` if a set has
+        more than 2 GiB.
+        """
+
+def unite_row_sets(ends: _Bytes, offsets: _Bytes, data: _Bytes, is_tree_map: bool) -> tuple[Block, Block]:
+    """Unite groups of consecutive sets that `SetCollector.sets` returned.
+
+    `ends` (int64) has the end of each group in the sets, which have 32-bit offsets. Returns 32-bit offsets
+    and bytes. Raises `OffsetOverflow` for more than 2 GiB.
     """
 
 def bloom_filter(

@@ -109,24 +109,29 @@ void sort_strings(const Strings& strings, Pair* pairs, Pair* spare, size_t n, si
 
 }  // namespace
 
-SortedRows sort_rows(Bytes values, Bytes rows) {
-  if (values.size != rows.size || values.size % 8 != 0) {
-    corrupt("%zu bytes of values and %zu bytes of row keys", values.size, rows.size);
+Block sort_rows(const std::vector<Bytes>& values, const std::vector<Bytes>& rows) {
+  if (values.size() != rows.size()) corrupt("%zu parts of values and %zu of row keys", values.size(), rows.size());
+  size_t n = 0;
+  for (size_t part = 0; part < values.size(); ++part) {
+    if (values[part].size != rows[part].size || values[part].size % 8 != 0) {
+      corrupt("%zu bytes of values and %zu bytes of row keys", values[part].size, rows[part].size);
+    }
+    n += values[part].size / 8;
   }
-  size_t n = values.size / 8;
   Block pairs(n * sizeof(Pair)), spare(n * sizeof(Pair));
   auto* pair = reinterpret_cast<Pair*>(pairs.data());
-  for (size_t i = 0; i < n; ++i) {
-    pair[i] = {load<uint64_t>(values.data + 8 * i), load<uint64_t>(rows.data + 8 * i)};
+  for (size_t part = 0; part < values.size(); ++part) {
+    for (size_t at = 0; at < values[part].size; at += 8) {
+      *pair++ = {load<uint64_t>(values[part].data + at), load<uint64_t>(rows[part].data + at)};
+    }
   }
+  pair = reinterpret_cast<Pair*>(pairs.data());
   sort_pairs(pair, reinterpret_cast<Pair*>(spare.data()), n);
-  spare = Block();
-  SortedRows sorted{Block(8 * n), Block(8 * n)};
   for (size_t i = 0; i < n; ++i) {
-    store(sorted.values.data() + 8 * i, pair[i].value);
-    store(sorted.rows.data() + 8 * i, pair[i].row);
+    store(spare.data() + 8 * i, pair[i].value);
+    store(spare.data() + 8 * (n + i), pair[i].row);
   }
-  return sorted;
+  return spare;
 }
 
 Block sort_variable(Bytes offsets, Bytes data, size_t n, unsigned offset_bits) {

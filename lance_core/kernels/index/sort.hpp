@@ -1,18 +1,16 @@
 // Sorting of the values of an index together with the keys of their rows.
 #pragma once
 
+#include <vector>
+
 #include "base/common.hpp"
 #include "base/pool.hpp"
 
 namespace lance {
 
-struct SortedRows {
-  Block values;  // u64, ascending
-  Block rows;    // u64; rows with equal values keep their order
-};
-
-// Sorts pairs of a value and a row key (u64 each) by value.
-SortedRows sort_rows(Bytes values, Bytes rows);
+// Sorts pairs of a value and a row key (u64 each) by value. `values` and `rows` have the pairs in several parts. Returns
+// all values in order, and then their rows. Rows with equal values keep their order.
+Block sort_rows(const std::vector<Bytes>& values, const std::vector<Bytes>& rows);
 
 // Returns the positions (u32) of `n` strings of bytes in ascending order. Equal strings keep their order.
 Block sort_variable(Bytes offsets, Bytes data, size_t n, unsigned offset_bits);

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lz4.block
+import numpy as np
+import pyroaring
 import pytest
 import zstandard
 
 from lance_core import kernels
+from lance_core.index.row_sets import TreeMap
 from lance_core.kernels import Stream, SymbolTable
 from support.twins import fsst, inputs, nested, packing, values
 
@@ -39,6 +42,13 @@ class Case:
 def one(data: memoryview) -> Stream:
     """Return a row of one chunk."""
     return Stream(data, inputs.int64s([0]), inputs.int64s([len(data)]))
+
+
+def row_sets() -> bytes:
+    """Two tree maps that share a container, behind their offsets."""
+    few, many = ({1: pyroaring.BitMap(keys)} for keys in ([5, 9, 1 << 16], [*range(0, 9998, 2)]))
+    sets = [TreeMap().write(each) for each in (few, many)]
+    return np.cumsum([0, *map(len, sets)]).astype(np.int32).tobytes() + b"".join(sets)
 
 
 def two(data: memoryview) -> Stream:
@@ -454,6 +464,9 @@ CASES = {
     "split_null_ends": Case(
         lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)
     ),
+    "unite_row_sets": Case(
+        lambda d: kernels.unite_row_sets(inputs.int64s([2]), d[:12], d[12:], True), row_sets()
+    ),
     "unpack_bit_stream": Case(lambda d: kernels.unpack_bit_stream(d, 5, 11, 7, 16, True), RNG.randbytes(11)),
 }
 
@@ -562,9 +575,9 @@ def test_every_kernel_is_here() -> None:
         "try_symbols",
         "variable_zones",
         "write_checked",
-        "write_row_sets",
         "xxhash64",
     }
+    in_test_sets_by_value = {"SetCollector"}
     in_test_text = {
         "Postings",
         "WordReader",
@@ -589,6 +602,8 @@ def test_every_kernel_is_here() -> None:
     in_test_vectors = {"Comparison", "nearest_in_file", "nearest_vectors", "vector_distances"}
     errors = {"ChunkOverflow", "CorruptData", "InvalidPath", "NoResult", "OffsetOverflow"}
     no_kernels = {"Block", "LONGEST_RUN"} | errors
-    tried_elsewhere = in_test_takes | in_test_text | in_test_vector_index | in_test_vectors
+    tried_elsewhere = (
+        in_test_sets_by_value | in_test_takes | in_test_text | in_test_vector_index | in_test_vectors
+    )
     names = set(kernels.__all__) - no_kernels - made_of_values - of_arrow_data - tried_elsewhere
     assert [name for name in sorted(names) if f"kernels.{name}(" not in source and name not in source] == []

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+from lance_core.encodings.values import fixed_bits, offset_bits
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.index.build import BuiltSegment, IndexedRows, Parameters
 from lance_core.index.progress import stage
@@ -20,7 +20,7 @@ from lance_core.index.row_sets import RowSet, TreeMap
 from lance_core.index.scalar.parameters import positive_integer, refuse_unknown, stored_number
 from lance_core.index.segment_files import SegmentFiles
 from lance_core.index.segment_writer import SegmentWriter
-from lance_core.index.zones import NULL_ROWS, ZONE_FIELDS, Zone, zones_of
+from lance_core.index.zones import NULL_ROWS, ZONE_FIELDS, ZoneRows, zones_of
 
 FILE = "bloomfilter.lance"
 NUM_ITEMS, PROBABILITY = "number_of_items", "probability"
@@ -54,9 +54,10 @@ def build_bloom_filter(rows: IndexedRows, parameters: Parameters, writer: Segmen
     num_blocks = filter_bytes(num_items, probability) // _BLOCK_BYTES
     null_rows = RowSet()
     with writer.create(FILE, SCHEMA) as file, stage(rows.observer, "scan", rows.num_rows) as advance:
-        for zone in zones_of(rows.scan(), num_items):
-            file.write(_described(zone, num_blocks, null_rows))
-            advance(len(zone.addresses))
+        for zones in zones_of(rows.scan(), num_items):
+            null_rows.add(zones.null_addresses)
+            file.write(_described(zones, num_blocks))
+            advance(len(zones.addresses))
         file.add_metadata({ITEMS_KEY: str(num_items), PROBABILITY_KEY: str(probability)})
         file.add_metadata({NULL_ROWS: str(file.add_buffer(null_rows.to_bytes(TreeMap())))})
     return BuiltSegment()
@@ -104,29 +105,32 @@ def _probability(parameters: Parameters) -> float:
     return float(value)
 
 
-def _described(zone: Zone, num_blocks: int, null_rows: RowSet) -> pa.RecordBatch:
-    """Return the row of a zone. Add the addresses of its null rows to a set."""
-    values = zone.values
-    if values.null_count:
-        null_rows.add(zone.addresses[np.asarray(values.is_null())])
+def _described(zones: ZoneRows, num_blocks: int) -> pa.RecordBatch:
+    """Return the rows of the file for some zones."""
+    values, firsts = zones.values, zones.firsts
     validity, *buffers = values.buffers()
     bits = offset_bits(values.type)
     offsets, data = buffers if bits else (None, buffers[0])
-    found = kernels.bloom_filter(
-        offsets,
-        data or b"",
-        bits,
-        fixed_bits(values.type) // 8,
-        validity,
-        0,
-        values.offset,
-        len(values),
-        num_blocks,
-    )
-    ends = pa.py_buffer(np.array([0, len(found)], np.int32))
+    filters = [
+        bytes(
+            kernels.bloom_filter(
+                offsets,
+                data or b"",
+                bits,
+                fixed_bits(values.type) // 8,
+                validity,
+                0,
+                values.offset + first,
+                min(zones.rows_per_zone, len(values) - first),
+                num_blocks,
+            )
+        )
+        for first in firsts.tolist()
+    ]
+    is_null = np.asarray(values.is_null()).astype(np.uint8)
     columns = [
-        *(pa.array([number], pa.uint64()) for number in zone.place),
-        pa.array([values.null_count > 0]),
-        pa.Array.from_buffers(pa.binary(), 1, [None, ends, as_buffer(found)], 0),
+        *zones.places,
+        pa.array(np.maximum.reduceat(is_null, firsts).astype(bool)),
+        pa.array(filters, pa.binary()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 PAGE_ROWS = 4096
 """Default number of rows in a page."""
@@ -43,12 +42,15 @@ class PageTable:
         values = pa.concat_arrays(self._waiting)
         firsts = np.arange(0, num_rows, self._page_rows)
         lasts = np.minimum(firsts + self._page_rows, num_rows) - 1
-        is_null = pc.is_null(values).to_numpy(zero_copy_only=False)[:num_rows].astype(np.uint32)
+        null_counts = np.zeros(len(firsts), np.uint32)
+        if values.null_count:
+            is_null = np.asarray(values.is_null())[:num_rows].astype(np.uint32)
+            null_counts = np.add.reduceat(is_null, firsts).astype(np.uint32)
         number = sum(batch.num_rows for batch in self._described)
         columns = [
             values.take(pa.array(firsts)),
             values.take(pa.array(lasts)),
-            pa.array(np.add.reduceat(is_null, firsts).astype(np.uint32)),
+            pa.array(null_counts),
             pa.array(np.arange(number, number + len(firsts), dtype=np.uint32)),
         ]
         self._described.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))

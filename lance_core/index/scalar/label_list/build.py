@@ -6,8 +6,6 @@ Rows with an empty list are in no set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 
@@ -18,7 +16,7 @@ from lance_core.index.row_sets import RowSet, TreeMap
 from lance_core.index.scalar.bitmap.build import write_sets
 from lance_core.index.scalar.parameters import refuse_unknown
 from lance_core.index.segment_writer import SegmentWriter
-from lance_core.index.sorting import RowSorter
+from lance_core.index.sets_by_value import SetsByValue
 
 VERSION = 1
 """Version of files with the set of null lists."""
@@ -31,27 +29,24 @@ def build_label_list(rows: IndexedRows, parameters: Parameters, writer: SegmentW
     refuse_unknown(parameters)
     null_lists = RowSet()
     element_type = rows.field.type.value_type
-    with RowSorter(element_type) as sorter:
-        with stage(rows.observer, "sort", rows.num_rows) as advance:
+    with SetsByValue(element_type, TreeMap()) as sets:
+        with stage(rows.observer, "gather", rows.num_rows) as advance:
             for batch in rows.scan():
-                for elements in _elements(batch, element_type, null_lists):
-                    sorter.add(elements)
+                sets.add(_elements(batch, null_lists))
                 advance(batch.num_rows)
         with stage(rows.observer, "write"):
-            write_sets(sorter.finish(), element_type, writer, {NULL_LISTS: null_lists.to_bytes(TreeMap())})
+            write_sets(sets, element_type, writer, {NULL_LISTS: null_lists.to_bytes(TreeMap())})
     return BuiltSegment(VERSION)
 
 
-def _elements(
-    batch: pa.RecordBatch, element_type: pa.DataType, null_lists: RowSet
-) -> Iterator[pa.RecordBatch]:
-    """Yield the elements of lists with the row keys of the lists. Add the rows of null lists to a set."""
+def _elements(batch: pa.RecordBatch, null_lists: RowSet) -> pa.RecordBatch:
+    """Return the elements of lists with the row keys of the lists. Add the rows of null lists to a set."""
     lists, rows = batch.column(VALUE), np.asarray(batch.column(ROW_KEY))
     if lists.null_count:
         is_null = np.asarray(lists.is_null())
         null_lists.add(rows[is_null])
         lists, rows = lists.filter(pa.array(~is_null)), rows[~is_null]
     lengths = np.diff(np.asarray(lists.offsets))
-    yield pa.RecordBatch.from_arrays(
+    return pa.RecordBatch.from_arrays(
         [flatten_lists(lists), pa.array(np.repeat(rows, lengths))], names=[VALUE, ROW_KEY]
     )

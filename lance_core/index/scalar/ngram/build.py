@@ -15,8 +15,7 @@ from lance_core.index.progress import stage
 from lance_core.index.row_sets import Map64
 from lance_core.index.scalar.parameters import refuse_unknown
 from lance_core.index.segment_writer import SegmentWriter
-from lance_core.index.sets_by_value import sets_by_value
-from lance_core.index.sorting import RowSorter, SortedRows
+from lance_core.index.sets_by_value import SetsByValue
 
 FILE = "ngram_postings.lance"
 NULL_TOKEN = 0
@@ -33,20 +32,15 @@ _SCHEMA = pa.schema(
 def build_ngram(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter) -> BuiltSegment:
     """Write the file of an n-gram index; see `lance_core.index.build.Builder`. It has no parameters."""
     refuse_unknown(parameters)
-    with RowSorter(_TOKEN_TYPE) as sorter:
+    with SetsByValue(_TOKEN_TYPE, Map64()) as sets:
         with stage(rows.observer, "tokenize", rows.num_rows) as advance:
             for batch in rows.scan():
                 for pairs in _tokens(batch):
-                    sorter.add(pairs)
+                    sets.add(pairs)
                 advance(batch.num_rows)
         with stage(rows.observer, "write"):
-            write_postings(sorter.finish(), writer)
+            writer.write(FILE, _SCHEMA, sets.batches(_SCHEMA, NULL_TOKEN))
     return BuiltSegment()
-
-
-def write_postings(rows: SortedRows, writer: SegmentWriter) -> None:
-    """Write the file of an n-gram index from pairs of a token and a row key, in order of the tokens."""
-    writer.write(FILE, _SCHEMA, sets_by_value(rows, _SCHEMA, Map64(), NULL_TOKEN))
 
 
 def _tokens(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

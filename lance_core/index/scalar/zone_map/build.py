@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lance_core.encodings.values import offset_bits
 from lance_core.index.build import BuiltSegment, IndexedRows, Parameters
 from lance_core.index.progress import stage
 from lance_core.index.row_sets import RowSet, TreeMap
 from lance_core.index.scalar.parameters import positive_integer, refuse_unknown, stored_number
 from lance_core.index.segment_files import SegmentFiles
 from lance_core.index.segment_writer import SegmentWriter
-from lance_core.index.value_order import ValueOrder, value_order
-from lance_core.index.zones import NULL_ROWS, ZONE_FIELDS, Zone, zones_of
+from lance_core.index.zones import NULL_ROWS, ZONE_FIELDS, ZoneRows, zones_of
 from lance_core.proto import index_pb2
+from lance_core.statistics.collect import has_bounds, page_bounds
 
 FILE = "zonemap.lance"
 ROWS_PER_ZONE = "rows_per_zone"
 """Name of the parameter, and key of the schema metadata."""
 DEFAULT_ROWS_PER_ZONE = 8192
-_ZONES_AT_ONCE = 1024
+_BATCHES_AT_ONCE = 64
+_MOST_BOUND_BYTES = (1 << 31) - 1
 
 
 def build_zone_map(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter) -> BuiltSegment:
@@ -30,16 +33,18 @@ def build_zone_map(rows: IndexedRows, parameters: Parameters, writer: SegmentWri
     refuse_unknown(parameters, [ROWS_PER_ZONE])
     rows_per_zone = positive_integer(parameters, ROWS_PER_ZONE, DEFAULT_ROWS_PER_ZONE)
     schema = zone_schema(rows.field.type)
-    order = _order_of(rows.field.type)
     null_rows = RowSet()
+    waiting: list[pa.RecordBatch] = []
     with writer.create(FILE, schema) as file, stage(rows.observer, "scan", rows.num_rows) as advance:
-        zones = _Zones(schema, order)
-        for zone in zones_of(rows.scan(), rows_per_zone):
-            zones.add(zone, null_rows)
-            advance(len(zone.addresses))
-            if len(zones) == _ZONES_AT_ONCE:
-                file.write(zones.take())
-        file.write(zones.take())
+        for zones in zones_of(rows.scan(), rows_per_zone):
+            null_rows.add(zones.null_addresses)
+            waiting.append(_described(zones, schema))
+            advance(len(zones.addresses))
+            if len(waiting) == _BATCHES_AT_ONCE:
+                file.write(pa.concat_batches(waiting))
+                waiting.clear()
+        if waiting:
+            file.write(pa.concat_batches(waiting))
         file.add_metadata({ROWS_PER_ZONE: str(rows_per_zone)})
         file.add_metadata({NULL_ROWS: str(file.add_buffer(null_rows.to_bytes(TreeMap())))})
     details = index_pb2.ZoneMapIndexDetails(rows_per_zone=rows_per_zone)
@@ -58,61 +63,32 @@ def zone_schema(value_type: pa.DataType) -> pa.Schema:
     return pa.schema([pa.field("min", value_type), pa.field("max", value_type), *counts, *ZONE_FIELDS])
 
 
-class _Zones:
-    """Descriptions of zones, gathered until they are written together."""
-
-    def __init__(self, schema: pa.Schema, order: ValueOrder | None) -> None:
-        self._schema = schema
-        self._order = order
-        self._bounds: list[pa.Array] = []
-        """The least and the greatest sort key of each zone that has any."""
-        self._has_bounds: list[bool] = []
-        self._numbers: list[tuple[int, ...]] = []
-        """Counts of nulls and NaN, and the place."""
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def add(self, zone: Zone, null_rows: RowSet) -> None:
-        """Add a zone. Add the addresses of its null rows to a set."""
-        values = zone.values
-        num_nulls = values.null_count
-        if num_nulls:
-            null_rows.add(zone.addresses[np.asarray(values.is_null())])
-            values = values.drop_null()
-        num_nans = 0
-        is_bounded = self._order is not None and len(values) > 0
-        if self._order is not None and is_bounded:
-            self._bounds.append(self._order.bounds(self._order.encode(values)))
-            if pa.types.is_floating(values.type):
-                num_nans = int(np.isnan(np.asarray(values)).sum())
-        self._has_bounds.append(is_bounded)
-        self._numbers.append((num_nulls, num_nans, *zone.place))
-
-    def take(self) -> pa.RecordBatch:
-        """Remove the zones, and return them as rows of the file."""
-        count = len(self)
-        if not count:
-            return pa.RecordBatch.from_pylist([], schema=self._schema)
-        least = most = pa.nulls(count, self._schema.field(0).type)
-        if self._order is not None and self._bounds:
-            bounds = self._order.decode(pa.concat_arrays(self._bounds))
-            is_missing = ~np.array(self._has_bounds)
-            places = 2 * (np.cumsum(~is_missing) - 1)
-            least = bounds.take(pa.array(places, mask=is_missing))
-            most = bounds.take(pa.array(places + 1, mask=is_missing))
-        types = self._schema.types[2:]
-        columns = [
-            pa.array(column, arrow_type)
-            for column, arrow_type in zip(zip(*self._numbers, strict=True), types, strict=True)
-        ]
-        self._bounds, self._has_bounds, self._numbers = [], [], []
-        return pa.RecordBatch.from_arrays([least, most, *columns], schema=self._schema)
+def _described(zones: ZoneRows, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows of the file for some zones."""
+    values, bound_type = zones.values, schema.field(0).type
+    is_bounded = not (pa.types.is_nested(bound_type) or pa.types.is_dictionary(bound_type))
+    if pa.types.is_dictionary(bound_type):
+        values = values.indices
+    found = _bounds(values, zones.rows_per_zone)
+    least = most = pa.nulls(found.num_rows, bound_type)
+    if is_bounded and has_bounds(bound_type):
+        least, most = found["min"], found["max"]
+        if pa.types.is_floating(bound_type):  # NaN as a bound says that there is a NaN
+            nan = pa.scalar(np.nan).cast(bound_type)
+            most = pc.if_else(pc.greater(found["nan_count"], 0), nan, most)
+    counts = [found[name].cast(pa.uint32()) for name in ("null_count", "nan_count")]
+    return pa.RecordBatch.from_arrays([least, most, *counts, *zones.places], schema=schema)
 
 
-def _order_of(value_type: pa.DataType) -> ValueOrder | None:
-    """Return the order of a type; None if values of the type have none, so that zones have no bounds."""
-    try:
-        return value_order(value_type)
-    except TypeError:
-        return None
+def _bounds(values: pa.Array, rows_per_zone: int) -> pa.RecordBatch:
+    """Return the counts and bounds of zones. Bounds of strings are whole values."""
+    if not offset_bits(values.type):
+        return page_bounds(values, rows_per_zone)
+    longest = pc.max(pc.binary_length(values)).as_py() or 1
+    num_zones = -(-len(values) // rows_per_zone)
+    if num_zones == 1 or longest * num_zones <= _MOST_BOUND_BYTES:
+        return page_bounds(values, rows_per_zone, bound_bytes=longest)
+    starts = range(0, len(values), rows_per_zone)
+    return pa.concat_batches(
+        page_bounds(values.slice(start, rows_per_zone), bound_bytes=longest) for start in starts
+    )
