@@ -593,13 +593,21 @@ def test_every_kernel_is_here() -> None:
     in_test_vector_index = {
         "BestRows",
         "Graph",
+        "KeySet",
         "StoredVectors",
         "code_sizes",
         "lookup_table",
         "nearest_centroids",
         "sum_clusters",
     }
-    in_test_vectors = {"Comparison", "nearest_in_file", "nearest_vectors", "vector_distances"}
+    in_test_vectors = {
+        "Comparison",
+        "PlainPages",
+        "distances_in_files",
+        "nearest_in_file",
+        "nearest_vectors",
+        "vector_distances",
+    }
     errors = {"ChunkOverflow", "CorruptData", "InvalidPath", "NoResult", "OffsetOverflow"}
     no_kernels = {"Block", "LONGEST_RUN"} | errors
     tried_elsewhere = (

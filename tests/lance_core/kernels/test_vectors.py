@@ -12,6 +12,8 @@ from lance_core.kernels import (
     Comparison,
     CorruptData,
     PieceReader,
+    PlainPages,
+    distances_in_files,
     nearest_in_file,
     nearest_vectors,
     vector_distances,
@@ -152,8 +154,18 @@ def test_vectors_of_a_file_are_compared_in_its_map(tmp_path: object) -> None:
         found = nearest_in_file(compared, reader, 4, 128, 5000, 7, rows=chosen.data)
         assert found is not None
         assert found[2] == [2, 2]
+        starts, offsets = np.array([0, 5000], np.int64).data, np.array([4], np.int64).data
+        pages = PlainPages(starts, offsets, 128, reader, path)
+        places = np.array([1, 0], np.int64).data
+        picked = distances_in_files(compared, [(pages, chosen.data, places)], 2)
+        assert picked is not None
+        every = np.frombuffer(vector_distances(compared, vectors.data), np.float32).reshape(-1, 5000)
+        assert np.array_equal(np.frombuffer(picked, np.float32).reshape(-1, 2), every[:, [4999, 5]])
+        with pytest.raises(CorruptData):
+            distances_in_files(compared, [(pages, np.array([5000], np.int64).data, places)], 2)
         os.truncate(path, 4096)
         assert nearest_in_file(compared, reader, 4, 128, 5000, 7) is None
+        assert distances_in_files(compared, [(pages, chosen.data, places)], 2) is None
     finally:
         os.close(descriptor)
 
