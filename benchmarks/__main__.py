@@ -21,6 +21,7 @@ from benchmarks import (
     peak_memory,
     single_rows,
     spark_reads,
+    stream_budget,
     targets,
 )
 from benchmarks.data import FOLDER_VARIABLE, Dataset, prepare
@@ -67,6 +68,11 @@ def main() -> None:
                     measurements.append(measurement)
                     _remote_rows(measurement)
                     ratios += flight_scan.ratios(measurement)
+            with stream_budget.with_clients(ours, plain, held) as peers:
+                for dataset in datasets:
+                    for request, found, compared in stream_budget.measure_all(dataset, peers, options.runs):
+                        stream_budget.print_budget(f"{dataset.name}, {request.name}", found)
+                        ratios += compared
             if options.only == "" or {"clients", "spark"} & set(chosen):
                 (mixed,) = prepare(options.folder, options.scale, [CLIENTS_DATASET])
                 engines = options.only == "" or "clients" in chosen

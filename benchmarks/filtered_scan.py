@@ -23,6 +23,8 @@ from lance_core.scan.run.execute import scan_table
 
 RANGE_ROWS = 1000
 EQUALITY = "small = 77"
+HALF = "value > 0"
+"""Condition that about half of the rows meet, without any order."""
 
 
 def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
@@ -53,6 +55,20 @@ def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
         ("= text, 2 columns", {"filter": "category = 'category 07'", "columns": ["id", "value"]}),
     ):
         yield _compared(dataset.path, f"{dataset.name} {name}", targets.EQUALITY, arguments, runs)
+    yield _compared(dataset.path, f"{dataset.name} half", targets.HALF, {"filter": HALF}, runs)
+    for condition in (HALF, EQUALITY):
+        yield _counted(dataset, condition, runs)
+
+
+def _counted(dataset: Dataset, condition: str, runs: int) -> Measurement:
+    ours, reference = lance_core.dataset(str(dataset.path)), lance.dataset(str(dataset.path))
+    if ours.count_rows(condition) != reference.count_rows(condition):
+        raise AssertionError(f"count {condition}: the results differ")
+    competitors = {
+        OURS: lambda: ours.count_rows(condition),
+        REFERENCE: lambda: reference.count_rows(condition),
+    }
+    return interleave(f"{dataset.name} count, {condition}", targets.COUNT, 0, competitors, runs)
 
 
 def _compared(

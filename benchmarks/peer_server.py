@@ -3,15 +3,16 @@
     python -m benchmarks.peer_server plain ROOT     streams scanners of the reference library
     python -m benchmarks.peer_server memory URI     fetches a dataset from our server once, then serves it
 
-A ticket is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null}, for the plain
-server perhaps with "columns" and "filter"; `{}` gives a stream without rows. The first line on stdout is the
-address.
+A ticket is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null}, perhaps with
+"columns", and for the plain server with "filter", "limit" and "offsets" (a take); `{}` gives a stream without
+rows. The first line on stdout is the address.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import lance
@@ -36,10 +37,13 @@ class PlainServer(flight.FlightServerBase):
         if name not in self._datasets:
             self._datasets[name] = lance.dataset(str(self._root / f"{name}.lance"))
         dataset = self._datasets[name]
+        if "offsets" in asked:
+            return flight.RecordBatchStream(dataset.take(asked["offsets"], columns=asked.get("columns")))
         fragments = None if asked["fragment"] is None else [dataset.get_fragments()[asked["fragment"]]]
         scanner = dataset.scanner(
             columns=asked.get("columns"),
             filter=asked.get("filter"),
+            limit=asked.get("limit"),
             batch_size=asked["batch_size"],
             fragments=fragments,
         )
@@ -52,16 +56,19 @@ class MemoryServer(flight.FlightServerBase):
     def __init__(self, uri: str) -> None:
         super().__init__("grpc://127.0.0.1:0")
         self._source = flight.connect(uri)
-        self._held: tuple[str, list[pa.Table]] | None = None
+        self._held: tuple[str, Sequence[str] | None, list[pa.Table]] | None = None
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        """Stream all batches, or those of one endpoint; only the latest dataset is kept in memory."""
+        """Stream all batches, or those of one endpoint; only the latest projection is kept in memory."""
         asked = json.loads(ticket.ticket)
-        if self._held is None or self._held[0] != asked["dataset"]:
-            info = self._source.get_flight_info(flight.FlightDescriptor.for_path(asked["dataset"]))
+        wanted = asked["dataset"], asked.get("columns")
+        if self._held is None or self._held[:2] != wanted:
+            scan = {"dataset": wanted[0]} | ({} if wanted[1] is None else {"columns": wanted[1]})
+            command = flight.FlightDescriptor.for_command(json.dumps({"scan": scan}).encode())
+            info = self._source.get_flight_info(command)
             tables = [self._source.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints]
-            self._held = (asked["dataset"], tables)
-        tables = self._held[1]
+            self._held = (*wanted, tables)
+        tables = self._held[2]
         chosen = tables if asked["fragment"] is None else [tables[asked["fragment"]]]
         batches = [batch for table in chosen for batch in table.to_batches()]
         return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(chosen[0].schema, batches))

@@ -1,4 +1,4 @@
-"""`take` of random rows, against the reference, in one process."""
+"""`take` of random rows and `head`, against the reference, in one process."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from benchmarks.touch import touch_table
 
 COLUMNS = ["id", "small", "value", "maybe", "flag", "category", "text"]
 MANY_ROWS = 1000
+HEAD_ROWS = 100
 # A take of one row is so short that a steady median needs as many runs as other tasks have rows.
 RUNS_OF_ONE_ROW = 200
 
@@ -26,12 +27,23 @@ def measure(dataset: Dataset, runs: int) -> Iterator[Measurement]:
     """
     if dataset.columns == ("vector",):
         yield _measure(dataset, ["vector"], MANY_ROWS, targets.TAKE_VECTORS, runs)
-        yield _measure(dataset, ["vector"], 1, targets.TAKE_VECTORS, max(runs, RUNS_OF_ONE_ROW))
+        yield _measure(dataset, ["vector"], 1, targets.TAKE_ONE, max(runs, RUNS_OF_ONE_ROW))
         return
+    yield _head(dataset, max(runs, RUNS_OF_ONE_ROW // 4))
     yield _measure(dataset, COLUMNS, MANY_ROWS, targets.TAKE_MANY, runs)
     yield _measure(dataset, COLUMNS, 1, targets.TAKE_ONE, max(runs, RUNS_OF_ONE_ROW))
     for column in dataset.columns:
         yield _measure(dataset, [column], MANY_ROWS, targets.TAKE_COLUMN, runs)
+
+
+def _head(dataset: Dataset, runs: int) -> Measurement:
+    ours, reference = lance_core.dataset(str(dataset.path)), lance.dataset(str(dataset.path))
+    competitors = {
+        OURS: lambda: touch_table(ours.head(HEAD_ROWS)),
+        REFERENCE: lambda: touch_table(reference.head(HEAD_ROWS)),
+    }
+    size = ours.head(HEAD_ROWS).nbytes
+    return interleave(f"{dataset.name} head({HEAD_ROWS})", targets.HEAD, size, competitors, runs)
 
 
 def _measure(dataset: Dataset, columns: list[str], num_rows: int, group: str, runs: int) -> Measurement:

@@ -18,15 +18,25 @@ SCAN_TABLE = "full scan, whole table"
 TAKE_MANY = "take 1000 random rows of 7 columns of 4 M rows"
 TAKE_ONE = "take 1 row, p50"
 TAKE_COLUMN = "take 1000 random rows of a single column"
-TAKE_VECTORS = "take of vectors"
+TAKE_VECTORS = "take of 1000 vectors"
+HEAD = "head(100)"
 RANGE = "range filter, 1000 of 4 M rows, sorted column"
 RANGE_NARROW = "the same, two columns"
 RANGE_UNKNOWN = "the same, our file, nothing known of it"
 EQUALITY = "equality filter, unsorted column"
+HALF = "filter that half of the rows pass"
+COUNT = "count_rows with a filter"
 DOGET = "DoGet of the mixed table: plain server's best"
 DOGET_VECTORS = "DoGet of vectors: plain server's best"
 DOGET_MEMORY = "DoGet of the mixed table: same batches from memory"
 DOGET_MEMORY_VECTORS = "DoGet of vectors: same batches from memory"
+STREAM = "own client process, all columns: plain server's best"
+STREAM_NARROW = "own client process, two columns: plain server's best"
+STREAM_VECTORS = "own client process, vectors: plain server's best"
+STREAM_MEMORY = "own client process, wide: same batches from memory"
+STREAM_MEMORY_NARROW = "own client process, two columns: from memory"
+STREAM_RANGE = "own client process, 1000 rows of a range: plain best"
+STREAM_HEAD = "own client process, first 100 rows: plain best"
 FIRST_BATCH = "first DoGet batch, sooner than the plain server"
 OPEN_WARM = "opening and planning one column, warm"
 OPEN_NEW = "opening and planning one column, new process"
@@ -48,21 +58,31 @@ TARGETS: dict[str, float | None] = {
     SCAN_FIXED: 4,
     SCAN_OTHERS: 3,
     SCAN_VECTORS: 2,
-    SCAN_FIXED_2_0: 2,
+    SCAN_FIXED_2_0: 3,
     SCAN_OTHERS_2_0: None,
     SCAN_TABLE: None,
     TAKE_MANY: 8,
-    TAKE_ONE: 2,
+    TAKE_ONE: 3,
     TAKE_COLUMN: None,
-    TAKE_VECTORS: None,
+    TAKE_VECTORS: 8,
+    HEAD: 3,
     RANGE: 10,
     RANGE_NARROW: None,
     RANGE_UNKNOWN: None,
-    EQUALITY: 2,
+    EQUALITY: 5,
+    HALF: 2.5,
+    COUNT: 5,
     DOGET: 2,
-    DOGET_VECTORS: None,
+    DOGET_VECTORS: 2,
     DOGET_MEMORY: 0.75,
-    DOGET_MEMORY_VECTORS: None,
+    DOGET_MEMORY_VECTORS: 0.75,
+    STREAM: 2,
+    STREAM_NARROW: 1.5,
+    STREAM_VECTORS: 2,
+    STREAM_MEMORY: 0.75,
+    STREAM_MEMORY_NARROW: 0.7,
+    STREAM_RANGE: 8,
+    STREAM_HEAD: 3,
     FIRST_BATCH: 5,
     OPEN_WARM: 1,
     OPEN_NEW: 1,

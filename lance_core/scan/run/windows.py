@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from lance_core.deferred import Lookahead
-from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener, FragmentReader
 from lance_core.scan.read.value_sizes import Counts
@@ -23,6 +23,10 @@ from lance_core.scan.run.readahead import ColumnRead, Source
 
 # The share of the most bytes of a batch that is aimed at. Sizes are estimates; larger batches are halved.
 _FULL = 7 / 8
+# How many times larger than the others the second batch of a stream is. Clients with glibc keep freed
+# memory up to twice the largest message so far, and hold several messages at a time. If all messages had one
+# size, this memory would be returned to the system, and cleared again, after every few messages.
+_SECOND = 2
 # Batches that begin at a whole byte of every validity bitmap are sent without shifting bits.
 _BATCH_MULTIPLE = 64
 # How many times more rows than usual may be read for a batch, because deleted rows lie between its rows.
@@ -68,7 +72,9 @@ class Windows(Source[Window]):
 
     def __init__(self, plan: ScanPlan, opener: FragmentOpener) -> None:
         opened = opener.open_all(plan.fragment_scans)
-        self._fragments = Lookahead(_FragmentWindows(each, plan.options) for each in opened)
+        self._fragments = Lookahead(
+            _FragmentWindows(each, plan.options, is_first=number == 0) for number, each in enumerate(opened)
+        )
 
     def take(self, num_bytes: int) -> Window | None:
         """Return the next window of about `num_bytes`, at least one batch; None at the end."""
@@ -96,13 +102,12 @@ class Windows(Source[Window]):
 class _FragmentWindows:
     """The windows of one fragment that are not taken yet."""
 
-    def __init__(self, fragment: FragmentReader, options: ScanOptions) -> None:
+    def __init__(self, fragment: FragmentReader, options: ScanOptions, *, is_first: bool) -> None:
         self._fragment = fragment
         widths = [column.bytes_per_row for column in fragment.columns]
         self._bytes_per_row = max(sum(widths), 0.125)
         widest = fragment.columns[widths.index(max(widths))]
-        rows_per_batch = _FULL * options.batch_bytes / self._bytes_per_row
-        self._cuts = _live_cuts(fragment, widest.page_rows, options, rows_per_batch)
+        self._cuts = _live_cuts(fragment, widest.page_rows, options, self._bytes_per_row, is_first=is_first)
         # Deleted rows between two batches belong to neither batch.
         self._starts = fragment.physical_rows(self._cuts[:-1])
         self._ends = fragment.physical_rows(self._cuts[1:] - 1) + 1
@@ -137,7 +142,12 @@ class _FragmentWindows:
 
 
 def _live_cuts(
-    fragment: FragmentReader, page_rows: Sequence[int], options: ScanOptions, rows_per_batch: float
+    fragment: FragmentReader,
+    page_rows: Sequence[int],
+    options: ScanOptions,
+    bytes_per_row: float,
+    *,
+    is_first: bool,
 ) -> Counts:
     """Return the rows where the batches of a fragment begin and end, counted in its live rows.
 
@@ -145,6 +155,8 @@ def _live_cuts(
     is halved only if its rows lie much further apart than the average, so that reading it takes much more
     memory.
     """
+    is_default = options.batch_bytes == DEFAULT_BATCH_BYTES and options.batch_rows is None
+    rows_per_batch = _FULL * options.batch_bytes / bytes_per_row / (_SECOND if is_default else 1)
     boundaries = fragment.live_rows_before(np.array(page_rows, np.int64)).tolist()
     start, end = fragment.scan.start, fragment.scan.end
     ranges = cut_rows(
@@ -157,7 +169,9 @@ def _live_cuts(
         multiple=_BATCH_MULTIPLE,
     )
     cuts = np.array([start, *(last for _, last in ranges)], np.int64)
-    if len(cuts) > 2 and options.batch_rows is None:  # half a batch comes sooner
+    if is_default and is_first and len(cuts) > _SECOND + 1:
+        cuts = np.delete(cuts, slice(2, _SECOND + 1))
+    elif is_first and len(cuts) > 2 and options.batch_rows is None:  # half a batch comes sooner
         half = int(cuts[1] - start) // 2
         cuts = np.insert(cuts, 1, start + half - half % (_BATCH_MULTIPLE if half > _BATCH_MULTIPLE else 1))
     most_read = _MOST_SPREAD * max(1, int(rows_per_batch / fragment.live_share))

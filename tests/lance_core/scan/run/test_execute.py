@@ -202,6 +202,16 @@ def test_batches_are_about_as_large_as_asked_and_never_twice_that(wide, aim):
     assert_tables_equal(wide.to_table(), pa.Table.from_batches(batches))
 
 
+def test_the_second_batch_is_as_large_as_two_others(wide):
+    """Clients with glibc keep the memory of received batches only if one was larger than the others."""
+    sizes = [batch.nbytes for batch in stream(lance_core.dataset(wide.uri), columns=("vector",))]
+    assert len(sizes) > 20
+    assert max(sizes) == sizes[1] <= 2 << 20
+    others = [sizes[0], *sizes[2:]]
+    assert max(others) <= 2 / 3 * sizes[1]
+    assert sizes[0] >= sorted(others)[len(others) // 2] * 0.9
+
+
 def test_a_row_larger_than_a_batch_is_a_batch_of_its_own(tmp_path):
     texts = ["x" * size for size in (10, 3_000_000, 10, 10, 5_000_000, 4_000_000, 10)]
     lance.write_dataset(pa.table({"text": texts}), str(tmp_path / "d"))
