@@ -5,10 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.index.text.query import TextQuery
 from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.fusion import Fusion, bind_fusion
 from lance_core.scan.plan.nearest import NearestQuery, score_fields
@@ -16,6 +15,9 @@ from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, Sc
 from lance_core.scan.plan.projection import project
 from lance_core.schema import Schema
 from lance_core.schema.paths import check_names
+
+if TYPE_CHECKING:
+    from lance_core.index.text.query import TextQuery
 
 # A caller who asks for batches of so many rows gets them, unless they are larger than this.
 _BATCH_BYTES_BY_ROWS = 128 << 20

@@ -7,12 +7,14 @@ Distances are smaller for nearer vectors: `l2` is squared, `cosine` is 1 - cosin
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.index.text.query import TextQuery
+if TYPE_CHECKING:
+    from lance_core.index.text.query import TextQuery
 
 DISTANCE = "_distance"
 """Column with the distance of a row to the query."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
-from lance_core.index.text.query import TextQuery
 from lance_core.scan.plan.fusion import Fusion
 from lance_core.scan.plan.nearest import NearestQuery
+
+if TYPE_CHECKING:
+    from lance_core.index.text.query import TextQuery
 
 DEFAULT_BATCH_BYTES = 2 << 20
 
