@@ -228,6 +228,14 @@ def json_integers(
 ) -> tuple[Block, Block]:
     """Return validity and int64 values of documents."""
 
+def json_leaves(
+    offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /
+) -> tuple[Block, Block, Block, Block, Block, Block]:
+    """Return the values in documents that are no arrays and no objects: the int64 end of the values of each
+    document, the uint32 number of the label of each value, the labels (64-bit offsets and bytes), and the
+    values as text (64-bit offsets and bytes). A label is the path and the type of a value, with commas.
+    """
+
 def json_floats(
     offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /
 ) -> tuple[Block, Block]:

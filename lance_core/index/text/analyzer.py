@@ -23,7 +23,8 @@ from lance_core.index.text.stop_words import stop_words
 from lance_core.kernels import Block, WordReader
 
 _SPLITTING = {"simple": "letters", "whitespace": "blanks", "raw": "whole", "ngram": "ngrams"}
-_LEFT_OUT = -1
+LEFT_OUT = -1
+"""Number of words that are no terms."""
 
 
 class Token(NamedTuple):
@@ -32,16 +33,18 @@ class Token(NamedTuple):
     term: str
     position: int
     """Number of the word in the text of the query; words that were left out are counted."""
+    fixed_bytes: int = 0
+    """Bytes at the beginning of the term that are no part of the word, and never inexact."""
 
 
 class Words(NamedTuple):
     """Words of some documents."""
 
-    numbers: Block
+    numbers: Block | memoryview
     """Number of each word, uint32: an index into `Analyzer.terms`."""
-    positions: Block
+    positions: Block | memoryview
     """Position of each word in its document, uint32."""
-    ends: Block
+    ends: Block | memoryview
     """End of each document in the words, int64."""
 
 
@@ -57,10 +60,8 @@ class Analyzer:
         """Prepare to divide texts.
 
         Raises:
-            UnsupportedFeatureError: The documents are JSON, or there is no stemmer for the language.
+            UnsupportedFeatureError: There is no stemmer for the language.
         """
-        if parameters.lance_tokenizer != "text":
-            raise UnsupportedFeatureError("full text index of JSON")
         self._parameters = parameters
         self._reader = WordReader(
             _SPLITTING[parameters.base_tokenizer],
@@ -117,7 +118,7 @@ class Analyzer:
         return [
             Token(self.vocabulary[number], position)
             for number, position in zip(numbers, positions, strict=True)
-            if number != _LEFT_OUT
+            if number != LEFT_OUT
         ]
 
     def _learn(self) -> None:
@@ -142,7 +143,7 @@ class Analyzer:
         if self._stem is not None:
             word = self._stem(word)
         if word in self._stop_words:
-            return _LEFT_OUT
+            return LEFT_OUT
         if parameters.ascii_folding:
             word = folded(word)
         number = self._known_terms.setdefault(word, len(self.vocabulary))

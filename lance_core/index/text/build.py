@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,13 @@ import pyroaring
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.index.build import BuiltSegment, IndexedRows, Parameters
+from lance_core.index.json.documents import is_json
 from lance_core.index.progress import stage
 from lance_core.index.segment_files import SegmentFiles
 from lance_core.index.segment_writer import SegmentWriter
-from lance_core.index.text.analyzer import Analyzer
 from lance_core.index.text.arrays import float32s, int32s, int64s, uint32s
 from lance_core.index.text.dictionary import map_of
+from lance_core.index.text.json_analyzer import analyzer_of
 from lance_core.index.text.parameters import TextParameters, parameters_of, parse_parameters
 from lance_core.index.text.partition import reading
 from lance_core.index.text.segment import METADATA_FILE
@@ -49,11 +50,13 @@ _BUILD_OPTIONS = ("memory_limit", "num_workers", "format_version", "document_gra
 
 def check_texts(field: pa.Field) -> None:
     """Raise `TypeError` if a column cannot have a full text index."""
+    if is_json(field):
+        return
     kind = field.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         kind = kind.value_type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
-        raise TypeError(f"expected texts or lists of texts, found {field.type}")
+        raise TypeError(f"expected texts, lists of texts or JSON, found {field.type}")
 
 
 def text_parameters(files: SegmentFiles) -> Parameters:
@@ -92,7 +95,7 @@ def build_text(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter)
     unless given), and options of the reference that have no effect here or only one value: `num_workers`,
     `format_version` (2) and `document_granularity` ("row").
     """
-    options = _options_of(parameters)
+    options = _options_of(rows, parameters)
     partitions = _write_partitions(rows, options, _checked_limit(parameters), writer, 0)
     with stage(rows.observer, "write_metadata", 1, "files") as advance:
         write_metadata(writer, _metadata(options, partitions))
@@ -109,7 +112,7 @@ def stage_text(
         rows, parameters, writer: Those of `build_text`.
         first_partition: Number of the first partition, of which no other machine has a number.
     """
-    options = _options_of(parameters)
+    options = _options_of(rows, parameters)
     partitions = _write_partitions(rows, options, _checked_limit(parameters), writer, first_partition)
     with stage(rows.observer, "write_metadata", len(partitions), "files") as advance:
         for number in partitions:
@@ -119,8 +122,9 @@ def stage_text(
             advance(1)
 
 
-def _options_of(parameters: Parameters) -> TextParameters:
+def _options_of(rows: IndexedRows, parameters: Parameters) -> TextParameters:
     options = parameters_of({name: value for name, value in parameters.items() if name not in _BUILD_OPTIONS})
+    options = replace(options, lance_tokenizer="json" if is_json(rows.field) else "text")
     if options.block_size != 128:
         raise UnsupportedFeatureError(
             "block size of a new full text index", expected="128", found=options.block_size
@@ -175,7 +179,7 @@ class _Gathered:
 
     def __init__(self, options: TextParameters) -> None:
         self._options = options
-        self._analyzer = Analyzer(options)
+        self._analyzer = analyzer_of(options)
         self._collector = TermCollector(options.with_position)
         self._row_keys: list[npt.NDArray[np.uint64]] = []
         self._lengths: list[npt.NDArray[np.uint32]] = []

@@ -35,6 +35,12 @@ auto as_tuple(NullableVariable result) {
   return std::make_tuple(std::move(result.validity), std::move(result.values.offsets), std::move(result.values.data));
 }
 
+auto as_tuple(JsonLeaves result) {
+  return std::make_tuple(std::move(result.ends), std::move(result.labels), std::move(result.names.offsets),
+                         std::move(result.names.data), std::move(result.values.offsets),
+                         std::move(result.values.data));
+}
+
 template <class Text>
 nb::arg text_argument() {
   return nb::arg();
@@ -76,6 +82,7 @@ void bind_json(nb::module_& m) {
   bind_kernel(m, "json_integers", json_integers);
   bind_kernel(m, "json_floats", json_floats);
   bind_kernel(m, "json_booleans", json_booleans);
+  bind_kernel(m, "json_leaves", json_leaves);
 }
 
 }  // namespace lance

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <unordered_map>
 #include <vector>
 
 #include "codecs/decimal_text.hpp"
@@ -356,6 +357,131 @@ NullableValues json_booleans(const JsonColumn& column) {
     if (!result) refuse(i, document, "true or false");
     return result;
   });
+}
+
+namespace {
+
+constexpr size_t kMostLabelBytes = size_t{1} << 28;  // paths may be much longer than the documents
+
+class LeafReader {
+ public:
+  void read(const Value& value, int depth) {
+    switch (value.type) {
+      case kString:
+        append_bytes(values_, value.bytes);
+        add("str");
+        break;
+      case kNumber: {
+        std::string text;
+        append_number(text, read_number(value.bytes));
+        values_ += text;
+        add(text == "null" ? "null" : "number");
+        break;
+      }
+      case kTrue:
+      case kFalse:
+        values_ += value.type == kTrue ? "true" : "false";
+        add("bool");
+        break;
+      case kNull:
+        values_ += "null";
+        add("null");
+        break;
+      case kContainer:
+        read_container(value, depth);
+        break;
+      default:
+        corrupt("JSON value of unsupported type %08x", value.type);
+    }
+  }
+
+  int64_t num_leaves() const { return static_cast<int64_t>(labels_.size()); }
+
+  JsonLeaves take(Block ends) const {
+    return {std::move(ends), block_of(labels_.data(), labels_.size()), variable(names_, name_ends_),
+            variable(values_, value_ends_)};
+  }
+
+ private:
+  void read_container(const Value& value, int depth) {
+    if (depth == kMaxDepth) {
+      corrupt("JSON is nested deeper than %d", kMaxDepth);
+    }
+    uint32_t count = num_members(value);
+    if (is_array(value)) {
+      Members items(value.bytes, count);
+      for (uint32_t i = 0; i < count; ++i) read(items.next(), depth + 1);
+      items.finish();
+      return;
+    }
+    Members keys(value.bytes, 2 * uint64_t{count});
+    Members members = keys;
+    for (uint32_t i = 0; i < count; ++i) members.next();
+    size_t length = path_.size();
+    for (uint32_t i = 0; i < count; ++i) {
+      Value key = keys.next();
+      if (key.type != kString) {
+        corrupt("JSON object has a key that is no string");
+      }
+      if (length != 0) path_ += '.';
+      append_bytes(path_, key.bytes);
+      read(members.next(), depth + 1);
+      path_.resize(length);
+    }
+    members.finish();
+  }
+
+  void add(const char* type) {
+    value_ends_.push_back(static_cast<int64_t>(values_.size()));
+    std::string label = path_ + "," + type + ",";
+    auto [known, is_new] = numbers_.try_emplace(std::move(label), static_cast<uint32_t>(numbers_.size()));
+    if (is_new) {
+      names_ += known->first;
+      name_ends_.push_back(static_cast<int64_t>(names_.size()));
+      if (names_.size() > kMostLabelBytes) {
+        corrupt("paths in JSON have more than %zu bytes", kMostLabelBytes);
+      }
+    }
+    labels_.push_back(known->second);
+  }
+
+  template <class T>
+  static Block block_of(const T* values, size_t count) {
+    Block block(count * sizeof(T));
+    copy_bytes(block.data(), values, block.size());
+    return block;
+  }
+
+  static VariableValues variable(const std::string& data, const std::vector<int64_t>& offsets) {
+    VariableValues result;
+    result.num_values = offsets.size() - 1;
+    result.offsets = block_of(offsets.data(), offsets.size());
+    result.data = block_of(data.data(), data.size());
+    return result;
+  }
+
+  std::string path_, names_, values_;
+  std::vector<int64_t> name_ends_{0}, value_ends_{0};
+  std::vector<uint32_t> labels_;
+  std::unordered_map<std::string, uint32_t> numbers_;
+};
+
+}  // namespace
+
+JsonLeaves json_leaves(const JsonColumn& column) {
+  check_size(column);
+  Block ends(column.num_values * sizeof(int64_t));
+  LeafReader reader;
+  size_t at = 0;
+  auto fill_to = [&](size_t count) {
+    for (; at < count; ++at) store<int64_t>(ends.data() + at * sizeof(int64_t), reader.num_leaves());
+  };
+  for_each_document(column, [&](size_t i, const Value& document) {
+    fill_to(i);
+    reader.read(document, 0);
+  });
+  fill_to(column.num_values);
+  return reader.take(std::move(ends));
 }
 
 }  // namespace lance

@@ -58,4 +58,15 @@ NullableValues json_integers(const JsonColumn& column);
 NullableValues json_floats(const JsonColumn& column);
 NullableValues json_booleans(const JsonColumn& column);
 
+// The values in documents that are no arrays and no objects, in order.
+struct JsonLeaves {
+  Block ends;             // int64, end of the leaves of each document
+  Block labels;           // u32, number of the label of each leaf
+  VariableValues names;   // labels: the path of a value, its type ("str", "number", "bool", "null"), a comma after each
+  VariableValues values;  // the bytes of a string, or JSON text
+};
+
+// A path has the names of members with dots between, and nothing for arrays.
+JsonLeaves json_leaves(const JsonColumn& column);
+
 }  // namespace lance

@@ -90,71 +90,95 @@ class Best {
   std::vector<uint64_t> keys_;
 };
 
+// Place in a posting list. A block is decoded when a posting of it is asked for.
 struct TermCursor {
   SearchTerm term;
   std::shared_ptr<const BlockBounds> bounds;  // null if no block is skipped
   PostingBlock block;
-  size_t next_block = 0;
-  size_t at = 0;
+  size_t number = 0;  // of the block
+  bool is_decoded = false;
+  size_t at = 0;       // in the decoded block
+  uint64_t least = 0;  // documents before this one are passed
 
-  // Decodes the next block if the current one is at its end. Returns whether there is a posting.
+  // Moves to the next posting, and decodes its block. Returns whether there is one.
   bool load_block() {
-    while (at == block.size) {
-      if (next_block == term.postings->num_blocks()) {
-        return false;
+    for (; number < term.postings->num_blocks(); ++number, is_decoded = false) {
+      decode();
+      if (at < block.size) {
+        return true;
       }
-      uint64_t least = block.size == 0 ? 0 : uint64_t{block.documents[block.size - 1]} + 1;
-      term.postings->decode(next_block++, least, block);
-      at = 0;
     }
-    return true;
+    return false;
   }
 
   // Returns a lower bound of the document of the next posting, without decoding; UINT64_MAX if there is none.
   uint64_t next_document() const {
-    if (at < block.size) {
+    if (is_decoded && at < block.size) {
       return block.documents[at];
     }
-    return next_block < bounds->firsts.size() ? bounds->firsts[next_block] : UINT64_MAX;
+    size_t next = number + is_decoded;
+    if (next >= bounds->firsts.size() || least >= term.postings->num_documents()) {
+      return UINT64_MAX;
+    }
+    return std::max(least, uint64_t{bounds->firsts[next]});
   }
 
   // Returns an upper bound of what the term adds to the score of documents before `end`.
   float greatest_before(uint64_t end) const {
-    float greatest = at < block.size && block.documents[at] < end ? bounds->greatest[next_block - 1] : 0;
-    for (size_t i = next_block; i < bounds->firsts.size() && bounds->firsts[i] < end; ++i) {
-      greatest = std::max(greatest, bounds->greatest[i]);
+    size_t next = number + (is_decoded && (at == block.size || block.documents[at] >= end));
+    float greatest = 0;
+    for (; next < bounds->firsts.size() && bounds->firsts[next] < end; ++next) {
+      greatest = std::max(greatest, bounds->greatest[next]);
     }
     return term.weight * greatest;
   }
 
-  // Moves to the first posting that is not before `end`, or to a block that may contain it.
+  // Passes all documents before `end`.
   void skip_before(uint64_t end) {
-    while (at < block.size && block.documents[at] < end) {
-      ++at;
-    }
-    if (at < block.size) {
-      return;
-    }
+    least = std::max(least, end);
     // A block is skipped if the next block begins before or at the end.
-    while (next_block + 1 < bounds->firsts.size() && bounds->firsts[next_block + 1] <= end) {
-      ++next_block;
+    while (number + 1 < bounds->firsts.size() && bounds->firsts[number + 1] <= end) {
+      ++number;
+      is_decoded = false;
     }
-    if (next_block < bounds->firsts.size() && bounds->firsts[next_block] < end) {
-      load_block();
-      while (at < block.size && block.documents[at] < end) {
-        ++at;
-      }
+    if (is_decoded) {
+      pass();
     }
   }
 
-  // Moves to a document. Returns whether the term is in it.
+  // Returns an upper bound of what the term adds to the score of a document that `skip_before` was called for.
+  float greatest_here() const {
+    return number < bounds->greatest.size() ? term.weight * bounds->greatest[number] : 0;
+  }
+
+  // Returns whether the term is in a document that `skip_before` was called for.
   bool is_at(uint32_t document) {
-    skip_before(document);
-    if (at == block.size && next_block < bounds->firsts.size() && bounds->firsts[next_block] == document) {
-      load_block();
+    if (number == bounds->firsts.size() || bounds->firsts[number] > document) {
+      return false;
     }
+    decode();
     return at < block.size && block.documents[at] == document;
   }
+
+ private:
+  void decode() {
+    if (!is_decoded) {
+      term.postings->decode(number, decoded_end_, block);
+      decoded_end_ = uint64_t{block.documents[block.size - 1]} + 1;
+      is_decoded = true;
+      at = 0;
+      pass();
+    }
+  }
+
+  void pass() {
+    if (at < block.size && block.documents[at] < least) {
+      const uint32_t* first = block.documents.data();
+      at = static_cast<size_t>(std::lower_bound(first + at, first + block.size, least) - first);
+    }
+  }
+
+  uint64_t decoded_end_ = 0;  // all documents of the blocks that follow are at least this one
 };
 
 LANCE_MULTIVERSION void score_block(const PostingBlock& block, float weight, const float* norms, float* scores) {
@@ -237,6 +261,7 @@ void find_with_bounds(std::vector<std::unique_ptr<TermCursor>>& cursors, const f
   Window window(kSmallWindow);
   std::vector<std::pair<float, TermCursor*>> terms;
   std::vector<uint32_t> places;
+  std::vector<float> up_to;
   while (true) {
     uint64_t start = UINT64_MAX;
     for (auto& cursor : cursors) {
@@ -260,7 +285,7 @@ void find_with_bounds(std::vector<std::unique_ptr<TermCursor>>& cursors, const f
       continue;
     }
     size_t num_small = 0;  // terms that are only looked up
-    std::vector<float> up_to;
+    up_to.clear();
     if (required_words == 0) {
       std::sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
       float sum = 0;
@@ -291,8 +316,13 @@ void find_with_bounds(std::vector<std::unique_ptr<TermCursor>>& cursors, const f
           if (best.excludes(with_margin(window.scores[place], up_to[i]))) {
             continue;
           }
-          places[kept++] = place;
           auto document = static_cast<uint32_t>(start + place);
+          cursor.skip_before(document);
+          float most = with_margin(cursor.greatest_here(), i == 0 ? 0 : up_to[i - 1]);
+          if (best.excludes(with_margin(window.scores[place], most))) {
+            continue;
+          }
+          places[kept++] = place;
           if (cursor.is_at(document)) {
             window.scores[place] +=
                 cursor.term.weight * term_share(cursor.block.frequencies[cursor.at], norms[document]);

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -39,6 +40,9 @@ class Score:
     name: str
 
 
+_MOST_KNOWN = 16
+_KNOWN: WeakKeyDictionary[Schema, dict[object, SearchProjection]] = WeakKeyDictionary()
+"""Projections of searches without a filter, which many searches ask for again."""
 Output = Taken | Score | Expression
 _Named = str | Score | Expression
 """An output whose number among the taken columns is not known yet; a text names a column to take."""
@@ -87,6 +91,20 @@ def project_search(schema: Schema, options: ScanOptions) -> SearchProjection:
             raise InvalidInputError(
                 f"the table has a column {field.name!r}, which the result of a search needs for itself"
             )
+    if options.filter is not None or options.computed is not None or options.order_by:
+        return _resolved(schema, options, scores)
+    rows = options.with_row_id, options.with_row_address
+    key = (options.columns, *rows, options.with_scores, options.blob_handling, options.stored, *scores)
+    known = _KNOWN.setdefault(schema, {})
+    projection = known.get(key)
+    if projection is None:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        projection = known[key] = _resolved(schema, options, scores)
+    return projection
+
+
+def _resolved(schema: Schema, options: ScanOptions, scores: dict[str, pa.Field]) -> SearchProjection:
     named = _named_outputs(schema, options, scores)
     shown = {name for name, output in named if isinstance(output, Score)}
     missing = [name for name in scores if name not in shown and options.with_scores]

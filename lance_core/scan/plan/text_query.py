@@ -76,7 +76,7 @@ def _in_columns(query: TextQuery, columns: Sequence[str]) -> TextQuery:
 
 
 def text_field(schema: Schema, path: str) -> Field:
-    """Return the column of texts, or of lists of texts, at a dotted path.
+    """Return the column of texts, of lists of texts, or of JSON, at a dotted path.
 
     Raises:
         InvalidInputError: There is no such column, or it has no texts.
@@ -90,7 +90,7 @@ def text_field(schema: Schema, path: str) -> Field:
             known = [field.name for field in fields]
             raise InvalidInputError(f"there is no column {path!r}{did_you_mean(name, known)}")
         fields = found.children if found.logical_type == "struct" else ()
-    if found is None or not _is_text(found.to_arrow().type):
+    if found is None or not (found.is_json or _is_text(found.to_arrow().type)):
         raise InvalidInputError(f"column {path!r} cannot be searched for words: it has no texts")
     return found
 

@@ -14,8 +14,9 @@ import pyroaring
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
 from lance_core.index.row_sets import Keys
-from lance_core.index.segments import open_segment
-from lance_core.index.text.analyzer import Analyzer
+from lance_core.index.segments import OpenSegment, open_segment
+from lance_core.index.text.analyzer import Token
+from lance_core.index.text.json_analyzer import analyzer_of
 from lance_core.index.text.parameters import TextParameters
 from lance_core.index.text.query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
 from lance_core.index.text.scores import Collection
@@ -114,7 +115,7 @@ class Ranking:
             raise InvalidInputError("the column must be specified in the query")
         column = text_column(self._snapshot, query.column)
         segments = [open_segment(self._snapshot, entry, self._files.indices) for entry in column.segments]
-        parameters = open_text_segment(segments[0]).parameters if segments else _WITHOUT_INDEX
+        parameters = open_text_segment(segments[0]).parameters if segments else _rules_of(column)
         if self._plan.options.guards:
             # Statistics of an index would tell about rows that the guards hide.
             segments = []
@@ -124,8 +125,7 @@ class Ranking:
                 pyroaring.BitMap(segment.entry.description.fragment_ids)
                 - open_text_segment(segment).deleted_fragments
             )
-        analyzer = Analyzer(parameters)
-        tokens = analyzer.query_tokens(query.terms)
+        tokens = _tokens(query.terms, parameters, segments)
         if not tokens:
             return NOTHING
         views = [self._rows.of_segment(segment) for segment in segments]
@@ -143,7 +143,7 @@ class Ranking:
         if others and (self._plan.options.guards or not self._plan.options.fast_search):
             indexed = collection if segments else Collection()
             with closing(self._texts(column, others)) as batches:
-                parts.append(find_unindexed(batches, analyzer, tokens, query, indexed, limit))
+                parts.append(find_unindexed(batches, analyzer_of(parameters), tokens, query, indexed, limit))
         return best_of(parts, limit)
 
     def _texts(
@@ -182,6 +182,22 @@ class Ranking:
             schema=project(self._snapshot.manifest.schema, options).schema,
         )
         return scan_batches(self._snapshot, plan, self._budget, self._files, self._strategy)
+
+
+def _rules_of(column: TextColumn) -> TextParameters:
+    """Return the rules for a column without an index."""
+    return replace(_WITHOUT_INDEX, lance_tokenizer="json") if column.field.is_json else _WITHOUT_INDEX
+
+
+def _tokens(text: str, parameters: TextParameters, segments: Sequence[OpenSegment]) -> Sequence[Token]:
+    """Return the terms of a query; the cache keeps those of an index."""
+
+    def divide() -> Sequence[Token]:
+        return analyzer_of(parameters).query_tokens(text)
+
+    if not segments:
+        return divide()
+    return segments[0].kept(("query", text), divide, lambda tokens: 200 * len(tokens) + 4 * len(text))
 
 
 def _in_order(found: Found) -> Found:

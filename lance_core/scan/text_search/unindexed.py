@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.index.row_sets import Keys
-from lance_core.index.text.analyzer import Analyzer, Token
+from lance_core.index.text.analyzer import Token
 from lance_core.index.text.arrays import int64s, uint32s
+from lance_core.index.text.json_analyzer import AnyAnalyzer
 from lance_core.index.text.query import Match, Phrase
 from lance_core.index.text.scores import Collection, scores
 from lance_core.index.text.search import NOTHING, Found, best_of
@@ -39,7 +40,7 @@ class _Documents:
 
 def find_unindexed(
     batches: Iterable[pa.RecordBatch],
-    analyzer: Analyzer,
+    analyzer: AnyAnalyzer,
     tokens: Sequence[Token],
     query: Match | Phrase,
     indexed: Collection,
@@ -83,7 +84,7 @@ def find_unindexed(
 
 def _counted(
     batch: pa.RecordBatch,
-    analyzer: Analyzer,
+    analyzer: AnyAnalyzer,
     tokens: Sequence[Token],
     terms: Sequence[str],
     query: Match | Phrase,

@@ -438,6 +438,7 @@ CASES = {
     "json_values_at": Case(
         lambda d: kernels.json_values_at(d[:32], d[32:], None, 0, 3, "$.**[*]?(@ != 1)"), json_values()
     ),
+    "json_leaves": Case(lambda d: kernels.json_leaves(d[:32], d[32:], None, 0, 3), json_values()),
     "json_member": Case(lambda d: kernels.json_member(d[:32], d[32:], None, 0, 3, "k"), json_values()),
     "json_exists": Case(lambda d: kernels.json_exists(d[:32], d[32:], None, 0, 3, "$.k[0]"), json_values()),
     "json_array_length": Case(

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.index.text.analyzer import Analyzer
+from lance_core.index.text.analyzer import Analyzer, Token
 from lance_core.index.text.parameters import LANGUAGES, TextParameters, parameters_of, parse_parameters
 from lance_core.index.text.stop_words import stop_words
 
@@ -29,9 +29,9 @@ def random_text(chance: random.Random) -> str:
     return " ".join([*parts, "".join(letters)])
 
 
-def from_first(tokens: list[tuple[str, int]]) -> list[tuple[str, int]]:
+def from_first(tokens: list[Token]) -> list[tuple[str, int]]:
     """Return terms with positions counted from the first term, as the reference gives them for queries."""
-    return [(term, position - tokens[0][1]) for term, position in tokens]
+    return [(token.term, token.position - tokens[0].position) for token in tokens]
 
 
 def random_options(chance: random.Random) -> dict[str, object]:

@@ -203,3 +203,26 @@ def test_guards_hide_texts(tmp_path: Path) -> None:
     visible.create_scalar_index("text", "INVERTED", stem=False, remove_stop_words=False)
     alone = visible.to_table(full_text_query={"query": "alpha rare1", "columns": ["text"]})
     assert scores_of(found) == pytest.approx(scores_of(alone), rel=1e-5)
+
+
+def test_the_best_rows_are_the_first_of_all_rows(tmp_path: Path) -> None:
+    """With a limit, blocks of posting lists are skipped. No row is lost by that."""
+    chance = random.Random(17)
+    rows = random_rows(chance, 0, 9000)
+    dataset = lance_core.write_dataset(rows, tmp_path / "table")
+    dataset.create_scalar_index("text", "INVERTED", stem=False, remove_stop_words=False)
+    words = [*{word for text in rows["text"].to_pylist() if text for word in text.split()}]
+    for number in range(40):
+        terms = " ".join(chance.choices([*words, "alpha", "al", "rare7"], k=1 + number % 5))
+        operator = chance.choice(["OR", "OR", "AND"])
+        query = {"match": {"terms": terms, "column": "text", "operator": operator}}
+        options: dict[str, Any] = {"columns": ["number", "_score"], "full_text_query": query}
+        if number % 4 == 0:
+            options |= {"filter": f"number % 7 = {number % 3}", "prefilter": True}
+        wanted = dataset.to_table(**options)
+        limit = chance.choice([1, 5, 20])
+        found, scores = dataset.to_table(**options, limit=limit), scores_of(wanted)
+        # Sums of scores in another order differ in the last digit.
+        best = pytest.approx(wanted["_score"].to_pylist()[:limit], rel=1e-6)
+        assert found["_score"].to_pylist() == best, (terms, operator)
+        assert scores_of(found) == pytest.approx({key: scores[key] for key in scores_of(found)}, rel=1e-6)
