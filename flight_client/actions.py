@@ -339,9 +339,10 @@ class Actions:
     def compact(self, name: str, options: Mapping[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
         """Join small fragments and leave out deleted rows.
 
-        Return the new `version`, the numbers of removed and added fragments and files, and `lost_coverage`:
-        the indices that cover fewer rows than before, each with `index`, `index_type`, `fragment_ids` and
-        `num_rows`.
+        Return the new `version`, the numbers of removed and added fragments and files, `index_coverage` and
+        `lost_coverage`. `index_coverage` has all indices, each with `index`, `index_type`, `num_rows_before`
+        and `num_rows_after`. `lost_coverage` has the indices that cover fewer rows than before, each with
+        `index`, `index_type`, `fragment_ids` and `num_rows`.
 
         Args:
             name: name of the dataset.
@@ -360,7 +361,7 @@ class Actions:
         return str(self.action("compact_execute", {"dataset": name, "task": task, **fields})["receipt"])
 
     def compact_commit(self, name: str, receipts: Sequence[str], **fields: Any) -> dict[str, Any]:
-        """Make one version of executed tasks; return `version` and, as `compact` does, `lost_coverage`."""
+        """Make one version of executed tasks; return `version` and the coverage, as `compact` does."""
         return self._changed("compact_commit", name, receipts=list(receipts), **fields)
 
     def cleanup(self, name: str, **fields: Any) -> dict[str, Any]:

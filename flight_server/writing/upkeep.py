@@ -14,11 +14,11 @@ from lance_core.api.serving import (
     CleanupPolicy,
     CompactionMetrics,
     CompactionOptions,
-    LostCoverage,
+    CoverageReport,
     clean_up,
     compact,
+    coverage_report_of,
     explain_cleanup,
-    lost_coverage_of,
     plan_compaction,
 )
 from lance_core.errors import InvalidInputError
@@ -67,15 +67,15 @@ class Upkeep:
 
     def commit_compaction(
         self, reference: DatasetReference, receipts: Sequence[str], *, transaction_id: str | None = None
-    ) -> tuple[int, tuple[LostCoverage, ...]]:
-        """Commit executed tasks; return the version, and the indices that cover less than before.
+    ) -> tuple[int, CoverageReport]:
+        """Commit executed tasks; return the version, and what indices cover before and after.
 
         Errors are those of `StagedWrites.commit`.
         """
         command = CommitCommand(reference, "rewrite", tuple(receipts), transaction_id=transaction_id)
         version = self._staged.commit(command).version
         with self._targets.opened(reference) as opened:
-            return version, tuple(lost_coverage_of(opened.snapshot.storage, version))
+            return version, coverage_report_of(opened.snapshot.storage, version)
 
     def clean_up(
         self, reference: DatasetReference, limits: Mapping[str, Any], *, dry_run: bool

@@ -100,6 +100,7 @@ if TYPE_CHECKING:
         CompactionPlan,
         CompactionTask,
         DatasetOptimizer,
+        IndexCoverage,
         LostCoverage,
         RewriteResult,
     )
@@ -172,6 +173,7 @@ __all__ = [
     "FragmentWriteProgress",
     "IOStats",
     "Index",
+    "IndexCoverage",
     "IndexDescription",
     "IndexFile",
     "IndexInformation",
@@ -251,6 +253,7 @@ _LATE = {
     "IndexFile": "lance_core.api.operations",
     "IndexProgress": "lance_core.api.progress",
     "LanceOperation": "lance_core.api.operations",
+    "IndexCoverage": "lance_core.api.optimize",
     "LostCoverage": "lance_core.api.optimize",
     "MergeInsertBuilder": "lance_core.api.merge_insert",
     "NoopFragmentWriteProgress": "lance_core.api.progress",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from lance_core.api.late import refuse_missing
@@ -14,6 +13,7 @@ from lance_core.changes.compaction import (
     CompactionOptions,
     CompactionPlan,
     CompactionTask,
+    IndexCoverage,
     LostCoverage,
     RewriteResult,
 )
@@ -29,6 +29,7 @@ __all__ = [
     "CompactionPlan",
     "CompactionTask",
     "DatasetOptimizer",
+    "IndexCoverage",
     "LostCoverage",
     "RewriteResult",
 ]
@@ -70,7 +71,8 @@ class Compaction:
         made = compaction.commit(dataset.snapshot, rewrites, defer_index_remap=deferred)
         dataset.move_to(made)
         metrics = sum((result.metrics for result in rewrites), CompactionMetrics())
-        return replace(metrics, lost_coverage=compaction.lost_coverage(made.storage, made.manifest))
+        report = compaction.coverage_report(made.storage, made.manifest)
+        return metrics.with_coverage(report.index_coverage, report.lost_coverage)
 
     @staticmethod
     def execute(dataset: OpenedDataset, options: Mapping[str, Any] | None = None) -> CompactionMetrics:

@@ -24,9 +24,9 @@ from lance_core.changes.compaction import (
     CompactionMetrics,
     CompactionOptions,
     CompactionTask,
-    LostCoverage,
+    CoverageReport,
     compact,
-    lost_coverage_of,
+    coverage_report_of,
 )
 from lance_core.changes.compaction import plan as plan_compaction
 from lance_core.changes.drop_index import drop_index
@@ -146,6 +146,7 @@ __all__ = [
     "CompactionMetrics",
     "CompactionOptions",
     "CompactionTask",
+    "CoverageReport",
     "DataFileDescription",
     "DatasetWriteOptions",
     "DatasetWriter",
@@ -160,7 +161,6 @@ __all__ = [
     "IndexDescription",
     "IndexRequest",
     "LocalStorage",
-    "LostCoverage",
     "MergePlan",
     "Mode",
     "Observer",
@@ -202,6 +202,7 @@ __all__ = [
     "compact",
     "compare_versions",
     "count_plan",
+    "coverage_report_of",
     "create_branch",
     "create_index",
     "create_tag",
@@ -229,7 +230,6 @@ __all__ = [
     "latest_version",
     "list_branches",
     "list_tags",
-    "lost_coverage_of",
     "map_ahead",
     "merge_stream",
     "named_columns",

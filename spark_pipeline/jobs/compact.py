@@ -73,6 +73,7 @@ def compact(spark: SparkSession, server: Server, options: CompactOptions) -> Out
             "tasks": len(tasks),
             "fragments_before": before["fragments"],
             "fragments_after": after["fragments"],
+            "index_coverage": committed.get("index_coverage", []),
             "lost_coverage": committed.get("lost_coverage", []),
         },
     )

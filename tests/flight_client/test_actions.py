@@ -173,6 +173,7 @@ def test_compaction(client: Client) -> None:
     receipts = [client.compact_execute("t", task) for task in client.compact_plan("t", options)]
     assert client.compact_commit("t", receipts) == {
         "version": client.dataset("t").version,
+        "index_coverage": [],
         "lost_coverage": [],
     }
     assert client.describe("t")["fragments"] == 1

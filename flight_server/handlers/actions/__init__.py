@@ -189,8 +189,9 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "compact": Action(
         "{dataset, branch, options, transaction_id} -> {version, fragments_removed, fragments_added, "
-        "files_removed, files_added, lost_coverage: [{index, index_type, fragment_ids, num_rows}]}: join "
-        "small fragments and leave out deleted rows; lost_coverage names indices that cover less than before",
+        "files_removed, files_added, index_coverage: [{index, index_type, num_rows_before, "
+        "num_rows_after}], lost_coverage: [{index, index_type, fragment_ids, num_rows}]}: join small "
+        "fragments and leave out deleted rows; lost_coverage names indices that cover less than before",
         compaction.compact,
         needs=("write",),
     ),
@@ -208,8 +209,8 @@ ACTIONS: Mapping[str, Action] = {
         needs=("write",),
     ),
     "compact_commit": Action(
-        "{dataset, branch, receipts: [receipt], transaction_id} -> {version, lost_coverage}: make one "
-        "version of executed tasks; lost_coverage as in compact",
+        "{dataset, branch, receipts: [receipt], transaction_id} -> {version, index_coverage, lost_coverage}: "
+        "make one version of executed tasks; the coverage is as in compact",
         compaction.compact_commit,
         needs=("write",),
     ),

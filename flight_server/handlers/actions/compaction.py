@@ -37,14 +37,15 @@ def compact_execute(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = _step("compact_execute", body, {"task": string}, ("task",))
     receipt, metrics = service.staged.execute(reference, values["task"])
     counts = asdict(metrics)
-    del counts["lost_coverage"]  # known to the commit only
+    for name in ("lost_coverage", "index_coverage"):  # known to the commit only
+        del counts[name]
     return {"receipt": receipt, **counts}
 
 
 def compact_commit(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = parse_change("compact_commit", body, {"receipts": receipts}, ("receipts",))
-    version, lost = service.upkeep.commit_compaction(reference, **values)
-    return {"version": version, "lost_coverage": [asdict(each) for each in lost]}
+    version, report = service.upkeep.commit_compaction(reference, **values)
+    return {"version": version, **asdict(report)}
 
 
 def _step(

@@ -10,15 +10,24 @@ Tasks and results are plain data and travel as JSON, so many machines can share 
     options, tasks, results     plain data of the three steps
     rewrite          new fragments with the rows of old ones
     indices          index files with the new addresses of rows
-    lost_coverage    indices that cover less than before
+    index_coverage   what indices cover before and after
 """
 
 from lance_core.changes.compaction.commit import commit
 from lance_core.changes.compaction.compact import compact
-from lance_core.changes.compaction.lost_coverage import lost_coverage, lost_coverage_of
+from lance_core.changes.compaction.index_coverage import (
+    CoverageReport,
+    coverage_report,
+    coverage_report_of,
+)
 from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.compaction.plan import plan
-from lance_core.changes.compaction.results import CompactionMetrics, LostCoverage, RewriteResult
+from lance_core.changes.compaction.results import (
+    CompactionMetrics,
+    IndexCoverage,
+    LostCoverage,
+    RewriteResult,
+)
 from lance_core.changes.compaction.rewrite import discard
 from lance_core.changes.compaction.tasks import CompactionPlan, CompactionTask, execute
 
@@ -27,13 +36,15 @@ __all__ = [
     "CompactionOptions",
     "CompactionPlan",
     "CompactionTask",
+    "CoverageReport",
+    "IndexCoverage",
     "LostCoverage",
     "RewriteResult",
     "commit",
     "compact",
+    "coverage_report",
+    "coverage_report_of",
     "discard",
     "execute",
-    "lost_coverage",
-    "lost_coverage_of",
     "plan",
 ]

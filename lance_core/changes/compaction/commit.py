@@ -37,8 +37,8 @@ def commit(
     """Replace the old fragments of all results by the new ones.
 
     Index files that name rows by address are rewritten, or readers translate the addresses in them
-    (`defer_index_remap`). Both take two versions: the first one reserves fragment ids. `lost_coverage` finds
-    the indices that cover less nevertheless.
+    (`defer_index_remap`). Both take two versions: the first one reserves fragment ids. `coverage_report`
+    finds the indices that cover less nevertheless.
 
     Args:
         snapshot: Any version of the table.

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from lance_core.changes.compaction.commit import commit
-from lance_core.changes.compaction.lost_coverage import lost_coverage
+from lance_core.changes.compaction.index_coverage import CoverageReport, coverage_report
 from lance_core.changes.compaction.options import CompactionOptions
 from lance_core.changes.compaction.plan import plan
 from lance_core.changes.compaction.results import CompactionMetrics, RewriteResult
@@ -80,8 +80,10 @@ def compact(
             discard(snapshot.storage, done.values())
         raise
     discard(snapshot.storage, done.values())
-    lost = lost_coverage(made.storage, made.manifest) if metrics.fragments_removed else ()
-    return made, replace(metrics, lost_coverage=lost)
+    report = CoverageReport()
+    if metrics.fragments_removed:
+        report = coverage_report(made.storage, made.manifest)
+    return made, metrics.with_coverage(report.index_coverage, report.lost_coverage)
 
 
 def _execute_all(

@@ -119,7 +119,7 @@ def move_indices(
     moved = MovedIndices()
     try:
         for segment, known in segments:
-            # An index that cannot be read covers less from now on. `lost_coverage` reports it.
+            # An index that cannot be read covers less from now on. `coverage_report` tells it.
             # Arrow raises ValueError if values of an index contradict each other.
             with suppress(CorruptFileError, UnsupportedFeatureError, FileMissingError, ValueError):
                 moved.rewritten.append(

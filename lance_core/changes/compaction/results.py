@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -37,6 +37,18 @@ class LostCoverage:
     """Rows of these fragments."""
 
 
+@dataclass(frozen=True)
+class IndexCoverage:
+    """Rows that an index covers before and after a compaction, deleted rows not counted."""
+
+    index: str
+    """Name of the index."""
+    index_type: str
+    """Kind of the index, such as "BTree"."""
+    num_rows_before: int
+    num_rows_after: int
+
+
 @dataclass(frozen=True, repr=False)
 class CompactionMetrics:
     """Numbers of fragments and files that a compaction removed and added."""
@@ -48,10 +60,20 @@ class CompactionMetrics:
     files_added: int = 0
     lost_coverage: tuple[LostCoverage, ...] = ()
     """Indices that cover less than before. Known only after the commit."""
+    index_coverage: tuple[IndexCoverage, ...] = ()
+    """Coverage of all indices. Known only after the commit."""
+
+    def with_coverage(
+        self, index_coverage: tuple[IndexCoverage, ...], lost_coverage: tuple[LostCoverage, ...]
+    ) -> CompactionMetrics:
+        """Return the metrics with the coverage that the commit left."""
+        return replace(self, index_coverage=index_coverage, lost_coverage=lost_coverage)
 
     def __repr__(self) -> str:
         """Return the text of the reference; it also shows lost coverage if there is any."""
-        shown = [field.name for field in fields(self) if field.name != "lost_coverage" or self.lost_coverage]
+        shown = [field.name for field in fields(self) if field.name != "index_coverage"]
+        if not self.lost_coverage:
+            shown.remove("lost_coverage")
         return f"CompactionMetrics({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
     def __add__(self, other: CompactionMetrics) -> CompactionMetrics:

@@ -21,6 +21,9 @@ from lance_core.storage import Storage
 from lance_core.table.indices import segment_directory
 from lance_core.write.targets import DIRECTORY
 
+DEFER_INDEX_REMAP = "defer_index_remap"
+"""Property of the transaction of a staged compaction whose commit leaves index files as they are."""
+
 
 @dataclass(frozen=True)
 class StagedChange:

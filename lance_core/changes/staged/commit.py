@@ -15,7 +15,7 @@ from lance_core.changes.indexing.column import path_of
 from lance_core.changes.indexing.create import commit_segments
 from lance_core.changes.rows.merge_insert import merge_insert
 from lance_core.changes.source_rows import SourceRows
-from lance_core.changes.staged.change import StagedChange
+from lance_core.changes.staged.change import DEFER_INDEX_REMAP, StagedChange
 from lance_core.changes.staged.rows import joined_overwrite, staged_rows
 from lance_core.commit.commit import commit
 from lance_core.errors import CommitConflictError, CorruptFileError, FileMissingError, InvalidInputError
@@ -140,7 +140,11 @@ def _rewrite(target: _Target, transaction: Transaction, changes: Sequence[Staged
         for change in changes
         for group in change.transaction.rewrite.groups
     ]
-    return compaction.commit(target.snapshot, results, transaction_id=transaction.uuid).manifest
+    deferred = any(DEFER_INDEX_REMAP in change.transaction.transaction_properties for change in changes)
+    made = compaction.commit(
+        target.snapshot, results, defer_index_remap=deferred, transaction_id=transaction.uuid
+    )
+    return made.manifest
 
 
 def _create_index(target: _Target, transaction: Transaction, changes: Sequence[StagedChange]) -> Manifest:

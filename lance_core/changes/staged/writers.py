@@ -12,7 +12,7 @@ from lance_core.changes.columns.staged_columns import StagedColumnsWriter
 from lance_core.changes.compaction import CompactionMetrics, CompactionTask, execute
 from lance_core.changes.indexing.segment import IndexRequest, build_segment
 from lance_core.changes.rows.merge_plan import MergePlan
-from lance_core.changes.staged.change import StagedChange
+from lance_core.changes.staged.change import DEFER_INDEX_REMAP, StagedChange
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.scan.read.columns import holds_dictionary
@@ -103,7 +103,9 @@ def stage_compaction(snapshot: Snapshot, task: CompactionTask) -> tuple[StagedCh
     Errors are those of `CompactionTask.execute`.
     """
     result = execute(snapshot, task)
-    transaction = rewrite(new_transaction(task.read_version), [(result.original, result.new)])
+    properties = {DEFER_INDEX_REMAP: "true"} if task.options.defer_index_remap else {}
+    transaction = new_transaction(task.read_version, properties=properties)
+    rewrite(transaction, [(result.original, result.new)])
     return StagedChange("rewrite", transaction), result.metrics
 
 

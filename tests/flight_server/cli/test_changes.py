@@ -46,13 +46,29 @@ def test_delete(target: str, root: Path) -> None:
 
 
 def test_compact(target: str, root: Path) -> None:
+    dataset = lance.dataset(root / "t.lance")
+    dataset.create_scalar_index("n", "BTREE", name="tree")
+    dataset.create_scalar_index("n", "ZONEMAP", name="zones")
     arguments = ("compact", target, "--target-rows", "100", "--threads", "2")
     done = json.loads(run(*arguments, "--json").stdout)
     assert done["version"] == lance.dataset(root / "t.lance").version
     assert (done["fragments_removed"], done["fragments_added"]) == (4, 1)
     assert len(lance.dataset(root / "t.lance").get_fragments()) == 1
     assert lance.dataset(root / "t.lance").to_table()["n"].to_pylist() == list(range(20))
+    covered = {
+        each["index"]: (each["num_rows_before"], each["num_rows_after"]) for each in done["index_coverage"]
+    }
+    assert covered == {"tree": (20, 20), "zones": (20, 0)}
     assert run(*arguments).stdout.endswith(": nothing to compact\n")
+    lance.dataset(root / "t.lance").delete("n % 4 = 1")
+    lines = run(*arguments, "--defer-index-remap").stdout.splitlines()
+    assert lines[1:] == [
+        "index tree (BTree) covered 15 rows, covers 15 rows",
+        "index zones (ZoneMap) covered 0 rows, covers 0 rows",
+    ]
+    assert "__lance_frag_reuse" in {
+        index.name for index in lance.dataset(root / "t.lance").describe_indices()
+    }
 
 
 def test_wrong_usage(target: str) -> None:

@@ -220,9 +220,14 @@ def test_compaction_at_once_translates_first(moved: Path, tmp_path: Path) -> Non
     path = tmp_path / "t"
     shutil.copytree(moved, path)
     lance_core.dataset(path).delete("id % 4 = 1")
-    metrics = lance_core.dataset(path).optimize.compact_files()
+    dataset = lance_core.dataset(path)
+    covered = {index.name: index.num_rows_indexed for index in dataset.describe_indices()}
+    metrics = dataset.optimize.compact_files()
     assert metrics.fragments_removed
     assert not metrics.lost_coverage
+    for each in metrics.index_coverage:
+        assert each.num_rows_before == each.num_rows_after == covered.pop(each.index)
+    assert covered.keys() == {REUSE}
     _check(path)
     assert _used(path) == FILTERS.keys() - FORGETFUL
     lance_core.dataset(path).optimize.optimize_indices()

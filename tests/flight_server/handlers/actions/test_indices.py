@@ -47,6 +47,12 @@ def name(root: Path, request: pytest.FixtureRequest) -> str:
 LOST = {"index": "m_idx", "index_type": "ZoneMap", "num_rows": 40}
 
 
+COVERAGE = [
+    {"index": "m_idx", "index_type": "ZoneMap", "num_rows_before": 40, "num_rows_after": 0},
+    {"index": "n_idx", "index_type": "BTree", "num_rows_before": 40, "num_rows_after": 40},
+]
+
+
 def _without_ids(lost: list[dict[str, object]]) -> list[dict[str, object]]:
     return [{key: each[key] for key in each if key != "fragment_ids"} for each in lost]
 
@@ -64,6 +70,7 @@ def test_list_and_drop(client: Client, name: str) -> None:
 def test_compactions_tell_what_indices_lose(client: Client, name: str) -> None:
     done = client.compact(name)
     assert _without_ids(done["lost_coverage"]) == [LOST]
+    assert done["index_coverage"] == COVERAGE
     assert {index["name"]: index["rows"] for index in client.indices(name)} == {"n_idx": 40, "m_idx": 0}
 
 
@@ -71,9 +78,29 @@ def test_staged_compactions_tell_it_too(client: Client, name: str, root: Path) -
     receipts = [client.compact_execute(name, task) for task in client.compact_plan(name)]
     done = client.compact_commit(name, receipts)
     assert _without_ids(done["lost_coverage"]) == [LOST]
+    assert done["index_coverage"] == COVERAGE
     dataset = lance.dataset(str(root / f"{name}.lance"))
     assert "ScalarIndexQuery" in dataset.scanner(filter="n = 7").explain_plan()
     assert dataset.to_table(filter="n = 7")["m"].to_pylist() == [7]
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_deferred_compactions(client: Client, name: str, root: Path, is_staged: bool) -> None:
+    """Index files stay as they are, at once and in steps, until the indices are optimized."""
+    before = {index["name"] for index in client.indices(name)}
+    options = {"defer_index_remap": True}
+    if is_staged:
+        receipts = [client.compact_execute(name, task) for task in client.compact_plan(name, options)]
+        done = client.compact_commit(name, receipts)
+    else:
+        done = client.compact(name, options)
+    assert done["index_coverage"] == COVERAGE
+    path = str(root / f"{name}.lance")
+    assert "__lance_frag_reuse" in {index.name for index in lance.dataset(path).describe_indices()}
+    assert client.dataset(name).to_table(filter="n = 7")["m"].to_pylist() == [7]
+    client.optimize_indices(name)
+    assert {index["name"] for index in client.indices(name)} == before
+    assert lance.dataset(path).to_table(filter="n = 7")["m"].to_pylist() == [7]
 
 
 def test_build_and_extend(client: Client, name: str, root: Path) -> None:
