@@ -1,4 +1,4 @@
-"""How many rows indices cover before and after a compaction, found in the versions around it."""
+"""Coverage of indices before and after a compaction, found in the versions around it."""
 
 from __future__ import annotations
 
