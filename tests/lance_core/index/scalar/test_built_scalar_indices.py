@@ -105,7 +105,13 @@ def _check(path: Path, column: str, kind: str, conditions: list[str], *, planned
     for condition in conditions:
         text = condition.format(c=column)
         plan = dataset.scanner(columns=["k"], filter=text).explain_plan()
-        assert not planned or "ScalarIndexQuery" in plan, (column, kind, text, plan)
+        # The reference reads 0.1 files by another step of its plan.
+        assert not planned or "ScalarIndexQuery" in plan or "MaterializeIndex" in plan, (
+            column,
+            kind,
+            text,
+            plan,
+        )
         assert _keys(dataset, text) == _keys(dataset, text, use_scalar_index=False), (column, kind, text)
 
 
