@@ -214,7 +214,8 @@ class Actions:
             index: name of the index; None for `<column>_idx`.
             replace: replace the index with this name. False refuses to.
             train: index the rows. False makes an index that covers no rows yet.
-            parameters: options of the kind by name.
+            parameters: options of the kind by name. Given centroids and codebooks (`ivf_centroids`,
+                `pq_codebook`) may be lists or arrays; a request has at most 1 MiB.
             **fields: `branch`, `transaction_id`.
 
         Raises:
@@ -229,7 +230,7 @@ class Actions:
             "name": index,
             "replace": replace,
             "train": train,
-            "parameters": dict(parameters or {}),
+            "parameters": _plain_parameters(parameters),
             "transaction_id": str(uuid4()),
         }
         return int(self.action("create_index", body | fields, repeat=True)["version"])
@@ -243,6 +244,7 @@ class Actions:
         *,
         index: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        model: str | None = None,
         **fields: Any,
     ) -> str:
         """Build a segment of an index, and return the receipt for `commit_index`.
@@ -250,6 +252,7 @@ class Actions:
         Args:
             name, column, index_type, index, parameters: those of `create_index`.
             fragment_ids: ids of the fragments to index.
+            model: result of `train_index`; the segment then has no parameters of its own.
             **fields: `branch`.
 
         Raises:
@@ -261,9 +264,44 @@ class Actions:
             "index_type": index_type,
             "name": index,
             "fragment_ids": list(fragment_ids),
-            "parameters": dict(parameters or {}),
+            "parameters": _plain_parameters(parameters),
         }
+        if model is not None:
+            body["model"] = model
         return str(self.action("create_index", body | fields)["receipt"])
+
+    def train_index(
+        self,
+        name: str,
+        column: str,
+        index_type: str,
+        *,
+        fragment_ids: Sequence[int] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> str:
+        """Train a vector index once, and return the receipt of the model for `create_index_segment`.
+
+        Segments with the same model have the same partitions and codes. The server removes the model after a
+        day, `abort` at once.
+
+        Args:
+            name, column, index_type, parameters: those of `create_index`.
+            fragment_ids: ids of the fragments whose rows are sampled; None for all.
+            **fields: `branch`.
+
+        Raises:
+            InvalidInputError: as `create_index` raises, or there are too few rows.
+        """
+        body: dict[str, Any] = {
+            "dataset": name,
+            "columns": [column],
+            "index_type": index_type,
+            "parameters": _plain_parameters(parameters),
+        }
+        if fragment_ids is not None:
+            body["fragment_ids"] = list(fragment_ids)
+        return str(self.action("train_index", body | fields)["receipt"])
 
     def commit_index(self, name: str, receipts: Sequence[str], **fields: Any) -> int:
         """Make one index of segments that `create_index_segment` built, and return the new version.
@@ -550,3 +588,14 @@ def _alteration(given: Any) -> dict[str, Any]:
 
 def _encoded(schema: pa.Schema) -> str:
     return base64.b64encode(schema.serialize()).decode()
+
+
+def _plain_parameters(parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return options of an index as JSON can hold them: arrays of NumPy and Arrow as lists."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, pa.Array | pa.ChunkedArray):
+            return value.to_pylist()
+        return value.tolist() if hasattr(value, "tolist") else value
+
+    return {name: plain(value) for name, value in (parameters or {}).items()}

@@ -193,7 +193,7 @@ def is_receipt(text: str) -> bool:
 
 def receipts(field: str, value: Any) -> tuple[str, ...]:
     """Return receipts of staged writes: one or more, each once."""
-    given = list_of(_receipt)(field, value)
+    given = list_of(receipt)(field, value)
     if not given:
         raise InvalidInputError(f"{field}: expected one receipt or more")
     if len(set(given)) < len(given):
@@ -201,7 +201,7 @@ def receipts(field: str, value: Any) -> tuple[str, ...]:
     return given
 
 
-def _receipt(field: str, value: Any) -> str:
+def receipt(field: str, value: Any) -> str:
     if not isinstance(value, str) or not is_receipt(value):
         raise InvalidInputError(f"{field}: not a receipt of a staged write", found=shown(str(value)))
     return value

@@ -103,14 +103,49 @@ class StagedWrites:
         *,
         name: str | None = None,
         parameters: Mapping[str, Any] | None = None,
+        model: str | None = None,
     ) -> str:
         """Build a segment of an index for a later commit, and return the receipt.
+
+        `model` is a receipt of `train_index`: the segment uses its training.
+
+        Raises:
+            InvalidInputError: nothing is staged under `model`, or a write that is no model of the index.
+            LanceError: as `stage_index_segment` raises; nothing was written.
+        """
+        request = IndexRequest(
+            column, index_type, name, fragment_ids=fragment_ids, parameters=parameters or {}
+        )
+        with self._targets.opened(reference) as opened:
+            trained = None
+            if model is not None:
+                (write,) = Staging(opened.root, self._subject).read([model])
+                if write.branch != reference.branch:
+                    raise InvalidInputError(
+                        "the model was trained on another branch", found=write.branch or "main"
+                    )
+                trained = write.change
+            change = stage_index_segment(opened.snapshot, request, trained)
+            return self._keep(opened.root, opened.snapshot.storage, reference.branch, change)
+
+    def train_index(
+        self,
+        reference: DatasetReference,
+        column: str,
+        index_type: str,
+        *,
+        fragment_ids: Sequence[int] | None = None,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Train an index for segments that are built apart, and return the receipt of the model.
+
+        The model expires like a staged write, and `abort` removes it.
 
         Raises:
             LanceError: as `stage_index_segment` raises; nothing was written.
         """
         request = IndexRequest(
-            column, index_type, name, fragment_ids=fragment_ids, parameters=parameters or {}
+            column, index_type, fragment_ids=fragment_ids, parameters=parameters or {}, is_model=True
         )
         with self._targets.opened(reference) as opened:
             change = stage_index_segment(opened.snapshot, request)

@@ -93,3 +93,8 @@ class IndexKind:
     """Number of the newest segments that an optimization replaces, unless the caller says otherwise. None
     means those that are small beside the new rows.
     """
+    train: Builder | None = None
+    """Writes the files of a segment without rows, which only has what training on the rows finds: a model for
+    segments that are built apart. It raises `InvalidInputError` if the rows are too few. None: the kind has
+    no training.
+    """

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from flight_client import LanceError
 from spark_pipeline.jobs.executor_tasks import run_tasks
 from spark_pipeline.jobs.job import about, job
 from spark_pipeline.jobs.outcome import Outcome
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import RunOptions
+
+_VECTOR_KINDS = "IVF_"
+"""Beginning of the kinds of indices that have to be trained."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class IndexOptions(RunOptions):
     dataset: str = field(metadata=about("Name of the dataset, perhaps with a branch: `trips@dev`."))
     column: str = field(metadata=about("Name or dotted path of the column."))
     index_type: str = field(
-        default="BTREE", kw_only=True, metadata=about("Kind of the index, such as BTREE or BITMAP.")
+        default="BTREE", kw_only=True, metadata=about("Kind of the index, such as BTREE, BITMAP or IVF_PQ.")
     )
     name: str | None = field(
         default=None, kw_only=True, metadata=about("Name of the index; by default that of the column + _idx.")
@@ -46,7 +51,9 @@ class IndexOptions(RunOptions):
 def index(spark: SparkSession, server: Server, options: IndexOptions) -> Outcome:
     """Build an index of several segments; executors ask the servers to.
 
-    The job makes one version. If it fails, the server removes the written files when they expire.
+    A vector index is trained once, on a sample of all rows. The executors then let the servers assign and
+    encode the rows of their segments. The job makes one version. If it fails, the server removes the written
+    files when they expire.
 
     Raises:
         LanceError: the server reported an error.
@@ -59,6 +66,9 @@ def index(spark: SparkSession, server: Server, options: IndexOptions) -> Outcome
         return Outcome(dataset, done.version, was_done=True)
     count = options.segments or spark.sparkContext.defaultParallelism
     groups = _groups(client.fragments(dataset), count)
+    model = None
+    if groups and options.index_type.upper().startswith(_VECTOR_KINDS):
+        model = client.train_index(dataset, options.column, options.index_type, parameters=options.parameters)
 
     def run(number: int, fragment_ids: Any) -> str:
         with server.client(number) as executor:
@@ -68,7 +78,8 @@ def index(spark: SparkSession, server: Server, options: IndexOptions) -> Outcome
                 options.index_type,
                 fragment_ids,
                 index=options.name,
-                parameters=options.parameters,
+                parameters=options.parameters if model is None else None,
+                model=model,
             )
 
     receipts = run_tasks(spark, groups, run)
@@ -78,6 +89,9 @@ def index(spark: SparkSession, server: Server, options: IndexOptions) -> Outcome
         )
         return Outcome(dataset, version, details={"segments": 1})
     version = client.commit_index(dataset, receipts, transaction_id=transaction_id)
+    if model is not None:
+        with suppress(LanceError):  # it expires anyway, and the caller may lack the right to remove it
+            client.abort(dataset, [model])
     return Outcome(dataset, version, details={"segments": len(receipts)})
 
 

@@ -151,10 +151,16 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "create_index": Action(
         "{dataset, branch, columns: [path], index_type, name, replace, train, parameters, fragment_ids, "
-        "transaction_id} -> {version} | {receipt}: build an index on a column; replace is true if it is left "
-        "out, parameters are the options of the kind by name; with fragment_ids only a segment, for "
-        "commit_index",
+        "model, transaction_id} -> {version} | {receipt}: build an index on a column; replace is true if it "
+        "is left out, parameters are the options of the kind by name; with fragment_ids only a segment, for "
+        "commit_index, perhaps with a model of train_index",
         indices.create_index,
+        needs=("manage",),
+    ),
+    "train_index": Action(
+        "{dataset, branch, columns: [path], index_type, parameters, fragment_ids} -> {receipt}: train a "
+        "vector index once, for segments that create_index builds with this model",
+        indices.train_index,
         needs=("manage",),
     ),
     "commit_index": Action(

@@ -4,7 +4,7 @@ from typing import Any
 
 from flight_server.handlers.actions.bodies import parse_change, parse_refs
 from flight_server.requests.json_fields import Checker, boolean, integer, integers, list_of, string
-from flight_server.requests.write_command import CommitCommand, receipts
+from flight_server.requests.write_command import CommitCommand, receipt, receipts
 from flight_server.service import Service
 from lance_core.errors import InvalidInputError
 
@@ -18,17 +18,32 @@ def create_index(service: Service, body: bytes) -> dict[str, Any]:
         "train": boolean,
         "parameters": _parameters,
         "fragment_ids": integers(),
+        "model": receipt,
     }
     reference, values = parse_change("create_index", body, fields, ("columns", "index_type"))
-    columns = values.pop("columns")
-    if len(columns) != 1:
-        raise InvalidInputError("create_index.columns", expected="one column", found=len(columns))
+    column = _only_column("create_index", values.pop("columns"))
     if "fragment_ids" not in values:
-        return {"version": service.changes.create_index(reference, columns[0], **values)}
+        if "model" in values:
+            raise InvalidInputError("create_index: model is for a segment, which needs fragment_ids")
+        return {"version": service.changes.create_index(reference, column, **values)}
     for name in ("replace", "train", "transaction_id"):
         if name in values:
             raise InvalidInputError(f"create_index: {name} is not allowed with fragment_ids")
-    return {"receipt": service.staged.build_segment(reference, columns[0], **values)}
+    return {"receipt": service.staged.build_segment(reference, column, **values)}
+
+
+def train_index(service: Service, body: bytes) -> dict[str, Any]:
+    fields: dict[str, Checker] = {
+        "columns": list_of(string),
+        "index_type": string,
+        "parameters": _parameters,
+        "fragment_ids": integers(),
+    }
+    reference, values = parse_change("train_index", body, fields, ("columns", "index_type"))
+    if "transaction_id" in values:
+        raise InvalidInputError("train_index: transaction_id is not allowed, it makes no version")
+    column = _only_column("train_index", values.pop("columns"))
+    return {"receipt": service.staged.train_index(reference, column, **values)}
 
 
 def commit_index(service: Service, body: bytes) -> dict[str, Any]:
@@ -63,6 +78,13 @@ def index_statistics(service: Service, body: bytes) -> dict[str, Any]:
 def prewarm_index(service: Service, body: bytes) -> dict[str, Any]:
     reference, values = parse_refs("prewarm_index", body, {"name": string}, ("name",))
     return {"version": service.datasets.prewarm_index(reference, **values)}
+
+
+def _only_column(action: str, columns: tuple[str, ...]) -> str:
+    """Return the column of an index; InvalidInputError if there is not exactly one."""
+    if len(columns) != 1:
+        raise InvalidInputError(f"{action}.columns", expected="one column", found=len(columns))
+    return columns[0]
 
 
 def _parameters(field: str, value: Any) -> dict[str, Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 import pyroaring
 
+from lance_core.changes.index_files import segment_files
 from lance_core.changes.indexing.column import IndexedColumn, indexed_rows
-from lance_core.changes.indexing.kinds import kind_named
-from lance_core.errors import ColumnTypeError, InvalidInputError
+from lance_core.changes.indexing.kinds import KINDS, kind_named, name_of_kind
+from lance_core.errors import ColumnTypeError, InvalidInputError, UnsupportedFeatureError
 from lance_core.index.build import IndexedRows
 from lance_core.index.progress import Observer, unobserved
 from lance_core.index.segment_writer import SegmentWriter
@@ -31,6 +32,7 @@ class IndexRequest:
         fragment_ids: Ids of the fragments to index; None for all.
         uuid: Uuid of the segment; None for a new one.
         parameters: Options of the kind by name.
+        is_model: Write only what training on the rows finds, for segments that `with_model` describes.
     """
 
     column: str
@@ -40,6 +42,30 @@ class IndexRequest:
     fragment_ids: Sequence[int] | None = None
     uuid: UUID | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
+    is_model: bool = False
+
+
+def with_model(snapshot: Snapshot, request: IndexRequest, model: table_pb2.IndexMetadata) -> IndexRequest:
+    """Return the request of a segment that uses the training of a model, so that nothing is trained again.
+
+    Args:
+        snapshot: A version of the table of the model.
+        request: The request; it must not have parameters.
+        model: The segment that was built for a request with `is_model`.
+
+    Raises:
+        InvalidInputError: The request has parameters, or the model is of another kind or on another column.
+        LanceError: The files of the model cannot be read.
+    """
+    kind = name_of_kind(model)
+    column = IndexedColumn.resolve(snapshot.manifest.schema, request.column)
+    if kind != request.kind.upper() or list(model.fields) != [column.field.id]:
+        raise InvalidInputError("the model is of another kind of index, or of another column", found=kind)
+    if request.parameters:
+        raise InvalidInputError("parameters: a segment with a model has those of the model")
+    parameters = dict(KINDS[kind].parameters_of(segment_files(snapshot, model)))
+    parameters.pop("may_retrain", None)
+    return replace(request, parameters=parameters)
 
 
 def build_segment(
@@ -59,25 +85,29 @@ def build_segment(
     Raises:
         UnknownColumnError: There is no such column.
         ColumnTypeError: The kind does not index columns of this type.
-        UnsupportedFeatureError: There is no such kind.
+        UnsupportedFeatureError: There is no such kind, or a model of a kind without training.
         InvalidInputError: A parameter or a fragment id is wrong.
         LanceError: Rows cannot be read, or files cannot be written. No files are left.
     """
     kind = kind_named(request.kind)
+    build = kind.train if request.is_model else kind.build
+    if build is None:
+        raise UnsupportedFeatureError("an index without training has no model", found=request.kind)
     column, fragments, rows = rows_to_index(snapshot, request, observer)
     writer = SegmentWriter(snapshot.storage, request.uuid, sync=sync)
     try:
-        built = kind.build(rows, request.parameters, writer)
+        built = build(rows, request.parameters, writer)
         files = writer.finish()
     except BaseException:
         writer.discard()
         raise
+    is_empty = built.is_empty or request.is_model
     message = table_pb2.IndexMetadata(
         uuid=table_pb2.UUID(uuid=writer.uuid.bytes),
         fields=[column.field.id],
         name=request.name or column.default_index_name,
         dataset_version=snapshot.manifest.version,
-        fragment_bitmap=bytes(pyroaring.BitMap([] if built.is_empty else fragments).serialize()),
+        fragment_bitmap=bytes(pyroaring.BitMap([] if is_empty else fragments).serialize()),
         index_version=built.version,
         created_at=time.time_ns() // 1_000_000,
         files=files,

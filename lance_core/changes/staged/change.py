@@ -31,7 +31,7 @@ class StagedChange:
 
     Attributes:
         operation: Operation of the commit: append, overwrite, merge_insert, add_columns, replace_columns,
-            rewrite or create_index.
+            rewrite or create_index. A change with train_index is the model of an index, and is not committed.
         transaction: The transaction that this change would make alone, on the version that it read. Rows
             that are merged, and rows whose columns are joined by key, are rows of an overwrite.
         settings: Settings of the version that an overwrite makes.
@@ -82,6 +82,9 @@ class StagedChange:
         for path, _ in self.files:
             with suppress(StorageError):
                 delete_data_file(storage, path)
+        for segment in self.transaction.create_index.new_indices:
+            with suppress(StorageError):
+                storage.delete_directory(segment_directory(segment))
 
     def as_data(self) -> dict[str, Any]:
         """Return plain values for JSON, which `from_data` reads."""

@@ -10,10 +10,10 @@ from lance_core.changes.columns.join import require_lasting_keys
 from lance_core.changes.columns.replaced_columns import ReplacedColumns, ReplacedColumnsWriter
 from lance_core.changes.columns.staged_columns import StagedColumnsWriter
 from lance_core.changes.compaction import CompactionMetrics, CompactionTask, execute
-from lance_core.changes.indexing.segment import IndexRequest, build_segment
+from lance_core.changes.indexing.segment import IndexRequest, build_segment, with_model
 from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.changes.staged.change import DEFER_INDEX_REMAP, StagedChange
-from lance_core.errors import UnsupportedFeatureError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.storage import Storage
@@ -21,6 +21,9 @@ from lance_core.table.snapshot import Snapshot
 from lance_core.table.transaction import create_index, data_replacement, new_transaction, rewrite
 from lance_core.write.dataset import DatasetWriter, Mode
 from lance_core.write.dataset_options import DatasetWriteOptions
+
+_TRAIN = "train_index"
+"""Operation of a change that is the model of an index."""
 
 
 class StagedWriter(Protocol):
@@ -109,10 +112,28 @@ def stage_compaction(snapshot: Snapshot, task: CompactionTask) -> tuple[StagedCh
     return StagedChange("rewrite", transaction), result.metrics
 
 
-def stage_index_segment(snapshot: Snapshot, request: IndexRequest) -> StagedChange:
-    """Build a segment of an index, and return its staged change. Errors are those of `build_segment`."""
+def stage_index_segment(
+    snapshot: Snapshot, request: IndexRequest, model: StagedChange | None = None
+) -> StagedChange:
+    """Build a segment of an index, and return its staged change.
+
+    Args:
+        snapshot: The version to read.
+        request: What to index. The change of a request with `is_model` has the operation "train_index", and
+            is never committed.
+        model: Change of such a request: the segment uses its training.
+
+    Raises:
+        InvalidInputError: `model` is no model of the index, or an error of `build_segment`.
+        LanceError: Another error of `build_segment`.
+    """
+    if model is not None:
+        if model.operation != _TRAIN:
+            raise InvalidInputError("receipt of a model", expected=_TRAIN, found=model.operation)
+        request = with_model(snapshot, request, model.transaction.create_index.new_indices[0])
     segment = build_segment(snapshot, request)
-    return StagedChange("create_index", create_index(new_transaction(segment.dataset_version), [segment]))
+    operation = _TRAIN if request.is_model else "create_index"
+    return StagedChange(operation, create_index(new_transaction(segment.dataset_version), [segment]))
 
 
 class _RowsWriter:

@@ -83,6 +83,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "drop_columns": {"columns": ["id"]},
     "alter_columns": {"columns": [{"path": "id", "name": "number"}]},
     "create_index": {"columns": ["id"], "index_type": "BTREE"},
+    "train_index": {"columns": ["id"], "index_type": "IVF_FLAT"},
     "commit_index": {"receipts": ["0" * 32]},
     "drop_index": {"name": "none"},
     "optimize_indices": {},
@@ -121,6 +122,7 @@ REACHED = {
     "index_statistics",
     "prewarm_index",
     "create_dataset",
+    "train_index",
 }
 """Actions whose bodies here make them fail, but only after the dataset was found."""
 

@@ -29,6 +29,7 @@ from spark_pipeline.jobs import (
     transform,
     verify,
 )
+from support.nearest import vector_table
 from support.served import Root
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -321,6 +322,22 @@ def test_index(spark: SparkSession, servers: Server, client: Client, name: str) 
     again = index(spark, servers, name, "id", segments=3, transaction_id=transaction_id)
     assert (again.version, again.was_done) == (made.version, True)
     assert client.dataset(name).to_table(filter="id = 55")["id"].to_pylist() == [55]
+
+
+def test_vector_index(spark: SparkSession, servers: Server, client: Client) -> None:
+    """The index is trained once: its segments have the same centroids, and one commit makes the index."""
+    name = f"jobs/vectors-{uuid4().hex}"
+    vectors = np.random.default_rng(2).standard_normal((900, 16)).astype(np.float32)
+    client.write(name, vector_table(vectors), mode="create", max_rows_per_file=100)
+    parameters = {"num_partitions": 4, "num_sub_vectors": 4}
+    made = index(spark, servers, name, "v", index_type="IVF_PQ", segments=3, parameters=parameters)
+    assert (made.version, made.details) == (2, {"segments": 3})
+    facts = client.index_statistics(name, "v_idx")
+    assert (facts["num_segments"], facts["num_unindexed_rows"]) == (3, 0)
+    nearest = {"column": "v", "q": vectors[5].tolist(), "k": 20, "nprobes": 4}
+    found = client.dataset(name).to_table(["id"], nearest=nearest)
+    client.create_index(name, "v", "IVF_PQ", index="v_idx", parameters=parameters)
+    assert found == client.dataset(name).to_table(["id"], nearest=nearest)
 
 
 def test_export(spark: SparkSession, servers: Server, client: Client, name: str, tmp_path: Path) -> None:

@@ -12,12 +12,14 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.errors import InvalidInputError
 from lance_core.index.build import BuiltSegment, IndexedRows, Parameters
 from lance_core.index.progress import stage
 from lance_core.index.segment_writer import IndexFileWriter, SegmentWriter
@@ -67,6 +69,25 @@ def build_vector_index(
     return BuiltSegment(_version(options), details)
 
 
+def train_vector_model(
+    kind: str, rows: IndexedRows, parameters: Parameters, writer: SegmentWriter
+) -> BuiltSegment:
+    """Write the files of a segment without rows, with the centroids and the codes that training finds.
+
+    Arguments and errors are those of `build_vector_index`.
+
+    Raises:
+        InvalidInputError: Or the rows are too few to train the index.
+    """
+    vectors = VectorType.of(rows.field.type)
+    options = parse_options(kind, parameters, vectors)
+    model = train(rows, options, vectors)
+    if model is None:
+        raise InvalidInputError(f"too few rows to train {kind}", found=rows.num_rows)
+    write_segment(replace(rows, num_rows=0, scan=lambda: iter(())), options, model, vectors, writer)
+    return BuiltSegment(_version(options), _details(options))
+
+
 def write_segment(
     rows: IndexedRows,
     options: VectorOptions,
@@ -86,6 +107,10 @@ def write_segment(
         return _CodedBatch(partitions, [batch.keys, *columns], float(distances.sum(dtype=np.float64)))
 
     with SpilledRows(len(centroids)) as spilled:
+        # Without rows, this tells the types of the columns.
+        nowhere = np.empty(0, np.uint32)
+        no_codes = encoder.encode(np.empty((0, kind.dimension), kind.dtype), nowhere)
+        spilled.add(nowhere, [np.empty(0, np.uint64), *no_codes])
         with stage(rows.observer, "shuffle", rows.num_rows) as advance:
             for batch in _map_in_pool(coded, usable_vectors(rows.scan(), kind, options.metric)):
                 spilled.add(batch.partitions, batch.columns)

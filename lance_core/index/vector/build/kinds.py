@@ -8,7 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lance_core.index.build import IndexKind
-from lance_core.index.vector.build.build import build_vector_index
+from lance_core.index.vector.build.build import build_vector_index, train_vector_model
 from lance_core.index.vector.build.parameters import TRAINED, vector_parameters
 from lance_core.index.vector.build.vectors import VectorType
 from lance_core.index.vector.statistics import vector_statistics
@@ -25,6 +25,7 @@ VECTOR_KINDS: Mapping[str, IndexKind] = {
         TYPE_URL,
         _check,
         partial(build_vector_index, name),
+        train=partial(train_vector_model, name),
         parameters_of=vector_parameters,
         statistics_of=vector_statistics,
         trained=TRAINED,

@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float32]
 
 _MOST_SAMPLE_BYTES = 1 << 30
 _BOUNDS_ROWS = 1 << 16
+_LEAST_ROWS = 256
+"""Rows of the sample of a segment with a given model. They tell whether there is any vector: some may be null."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def comparable(vectors: Array, metric: str) -> Floats:
 
 
 def _sample_rows(options: VectorOptions, num_partitions: int, kind: VectorType) -> int:
-    wanted = 1
+    wanted = _LEAST_ROWS
     if options.centroids is None:
         wanted = options.sample_rate * num_partitions
     if options.codes == "PQ" and options.codebook is None:

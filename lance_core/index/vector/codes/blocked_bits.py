@@ -44,12 +44,17 @@ def unblocked(codes: Codes, dimension: int, num_bits: int) -> Codes:
 def blocked(elements: Codes, num_bits: int) -> Codes:
     """Return the bytes of rows of elements, which have one byte each."""
     num_rows, dimension = elements.shape
-    padded = np.zeros((num_rows, -(-dimension // BLOCK) * BLOCK), np.uint8)
+    num_blocks = -(-dimension // BLOCK)
+    padded = np.zeros((num_rows, num_blocks * BLOCK), np.uint8)
     padded[:, :dimension] = elements
-    bits = np.unpackbits(padded.reshape(num_rows, -1, BLOCK, 1), axis=-1, count=num_bits, bitorder="little")
+    bits = np.unpackbits(
+        padded.reshape(num_rows, num_blocks, BLOCK, 1), axis=-1, count=num_bits, bitorder="little"
+    )
     stored = np.empty((*bits.shape[:2], BLOCK * num_bits), np.uint8)
     stored[..., _places(num_bits)] = bits
-    return np.packbits(stored, axis=-1, bitorder="little").reshape(num_rows, -1)
+    return np.packbits(stored, axis=-1, bitorder="little").reshape(
+        num_rows, bytes_per_row(dimension, num_bits)
+    )
 
 
 @cache

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import flight_client
+import lance_core
 from flight_client import Client
 from support.command_line import run_verb as run
+from support.nearest import vector_table
 from support.server import RunningServer, serving
 
 
@@ -141,6 +145,86 @@ def test_segments_of_several_calls_become_one_index(client: Client, name: str, r
         client.commit_index(name, parts)
     with pytest.raises(flight_client.InvalidInputError, match="fragment_ids"):
         client.create_index_segment(name, "n", "BTREE", [77])
+
+
+VECTOR_INDICES: list[tuple[str, dict[str, Any]]] = [
+    ("IVF_FLAT", {"num_partitions": 3}),
+    ("IVF_PQ", {"num_partitions": 3, "num_sub_vectors": 4, "num_bits": 4}),
+    ("IVF_RQ", {"num_partitions": 2, "metric": "cosine"}),
+    ("IVF_HNSW_FLAT", {"num_partitions": 2, "m": 8}),
+]
+
+
+@pytest.fixture(scope="module")
+def vectors() -> pa.Table:
+    return vector_table(np.random.default_rng(4).standard_normal((400, 8)).astype(np.float32))
+
+
+@pytest.mark.parametrize(("kind", "parameters"), VECTOR_INDICES, ids=str)
+def test_a_vector_index_is_trained_once_for_all_segments(
+    client: Client, root: Path, vectors: pa.Table, kind: str, parameters: dict[str, Any]
+) -> None:
+    """Segments with one model find what one segment finds that was trained on the same rows."""
+    name = f"trained{kind}"
+    local = lance_core.write_dataset(vectors, root / f"{name}.lance", max_rows_per_file=100)
+    model = client.train_index(name, "v", kind, parameters=parameters)
+    receipts = [
+        client.create_index_segment(name, "v", kind, group, index="vectors", model=model)
+        for group in ([0, 2], [1], [3])
+    ]
+    assert client.commit_index(name, receipts) == 2
+    assert client.abort(name, [model]) == 1
+    assert len(list((root / f"{name}.lance" / "_indices").iterdir())) == 3
+    facts = client.index_statistics(name, "vectors")
+    assert (facts["num_segments"], facts["num_indexed_rows"]) == (3, 400)
+    nearest = {"column": "v", "q": [0.5] * 8, "k": 30, "nprobes": 3, "ef": 400}
+    found = client.dataset(name).to_table(["id"], nearest=nearest)
+    local.create_index("v", kind, name="vectors", replace=True, **parameters)
+    assert found == lance_core.dataset(root / f"{name}.lance").to_table(["id"], nearest=nearest)
+
+
+def test_given_centroids_and_codebooks(client: Client, root: Path, vectors: pa.Table) -> None:
+    lance_core.write_dataset(vectors, root / "given.lance", max_rows_per_file=200)
+    random = np.random.default_rng(1)
+    centroids = random.standard_normal((2, 8)).astype(np.float32)
+    codebook = pa.array(random.standard_normal(8 << 4).astype(np.float32))
+    given = {"ivf_centroids": centroids, "pq_codebook": codebook, "num_sub_vectors": 4, "num_bits": 4}
+    receipts = [client.create_index_segment("given", "v", "IVF_PQ", [n], parameters=given) for n in (0, 1)]
+    client.commit_index("given", receipts)
+    apart = client.dataset("given").to_table(["id"], nearest=(asked := {"column": "v", "q": [0.1] * 8}))
+    client.create_index("given", "v", "IVF_PQ", index="v_idx", parameters=given)
+    assert client.dataset("given").to_table(["id"], nearest=asked) == apart
+
+
+def test_models_are_for_their_index_only(client: Client, root: Path, vectors: pa.Table) -> None:
+    """T13: a model is no segment, and a segment is no model."""
+    table = vectors.append_column("w", vectors["v"])
+    lance_core.write_dataset(table, root / "models.lance", max_rows_per_file=200)
+    asked: dict[str, Any] = {"parameters": {"num_partitions": 2}}
+    model = client.train_index("models", "v", "IVF_FLAT", fragment_ids=[1], **asked)
+    segment = client.create_index_segment("models", "v", "IVF_FLAT", [0], model=model)
+    wrong = flight_client.InvalidInputError
+    with pytest.raises(wrong, match="does not belong to this operation"):
+        client.commit_index("models", [segment, model])
+    with pytest.raises(wrong, match="receipt of a model"):
+        client.create_index_segment("models", "v", "IVF_FLAT", [1], model=segment)
+    for column, kind in (("w", "IVF_FLAT"), ("v", "IVF_SQ")):
+        with pytest.raises(wrong, match="another kind of index, or of another column"):
+            client.create_index_segment("models", column, kind, [1], model=model)
+    with pytest.raises(wrong, match="those of the model"):
+        client.create_index_segment("models", "v", "IVF_FLAT", [1], model=model, **asked)
+    with pytest.raises(wrong, match="needs fragment_ids"):
+        client.action(
+            "create_index", {"dataset": "models", "columns": ["v"], "index_type": "IVF_FLAT", "model": model}
+        )
+    with pytest.raises(flight_client.UnsupportedFeatureError, match="without training"):
+        client.train_index("models", "id", "BTREE")
+    with pytest.raises(wrong, match="too few rows to train"):
+        client.train_index("models", "v", "IVF_PQ", parameters={"num_sub_vectors": 4}, fragment_ids=[1])
+    with pytest.raises(wrong, match="nothing is staged"):
+        client.create_index_segment("models", "v", "IVF_FLAT", [1], model="0" * 32)
+    assert client.abort("models", [model, segment]) == 2
+    assert not list((root / "models.lance" / "_indices").iterdir())
 
 
 @pytest.mark.parametrize("place", ["local", "remote"])
