@@ -12,6 +12,13 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 PRINTED = {
+    "character_search": [
+        "10000 names are version 3",
+        "vectors: SNOWMAN WITHOUT SNOW",
+        "both: SNOWMAN WITHOUT SNOW",
+        "Greek only: GREEK SMALL LETTER ALPHA",
+        "recall grows with the partitions: True, up to 1.00",
+    ],
     "raw_to_served": [
         "2026-03: 2066 orders are version 3",
         "left out: 2 of 3 fragments",
@@ -28,13 +35,18 @@ PRINTED = {
 }
 """Texts that the output of each script contains."""
 
+_MARKS = {
+    "shop_on_spark": [pytest.mark.long("Spark, minutes"), pytest.mark.timeout(1200)],
+    "character_search": [pytest.mark.long],
+}
+
 
 @pytest.mark.parametrize(
     "name",
     [
         pytest.param(
             name,
-            marks=[pytest.mark.long("Spark, minutes"), pytest.mark.timeout(1200)] if "spark" in name else [],
+            marks=_MARKS.get(name, []),
         )
         for name in PRINTED
     ],
