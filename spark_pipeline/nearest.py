@@ -20,6 +20,8 @@ _QUERY_INDEX, _DISTANCE = "query_index", "_distance"
 _MOST_QUERIES = 512
 _MOST_QUERY_BYTES = 256 << 10
 """Limits of the query vectors of one request. A command has at most 1 MiB."""
+_MOST_FOUND_ROWS = 1 << 18
+"""Limit of the rows that one request may find; servers have a larger one (`max_search_rows`)."""
 
 
 def nearest_rows(
@@ -88,20 +90,24 @@ def nearest_rows(
         with server.client(0 if context is None else context.partitionId()) as executor:
             searched = executor.snapshot(target.name, target.version, branch=target.branch)
             for batch in batches:
-                for part in _parts(batch, vector):
+                for part in _parts(batch, vector, k * (arguments.get("refine_factor") or 1)):
                     nearest = {**arguments, "q": part[vector].to_pylist(), "column": column, "k": k}
                     yield _joined(part, searched.search(selection, nearest), found.names, result)
 
     return frame.mapInArrow(join, result)
 
 
-def _parts(batch: pa.RecordBatch, vector: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows with vectors, as many at a time as one request may have."""
+def _parts(batch: pa.RecordBatch, vector: str, rows_per_query: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows with vectors, as many at a time as one request may have.
+
+    A server gathers `rows_per_query` rows for each, and bounds the rows of a request.
+    """
     rows = batch.filter(batch[vector].is_valid())
     start = 0
     while start < rows.num_rows:
         length = max(len(rows[vector][start].values), 1)
-        count = max(1, min(_MOST_QUERIES, _MOST_QUERY_BYTES // (8 * length)))
+        most = min(_MOST_QUERIES, _MOST_QUERY_BYTES // (8 * length), _MOST_FOUND_ROWS // rows_per_query)
+        count = max(1, most)
         yield rows.slice(start, count)
         start += count
 

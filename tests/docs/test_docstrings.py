@@ -52,7 +52,7 @@ Repeat Replace Report Represent Request Require Reserve Reset Resolve Restore Re
 Retry Return Reuse Reverse Rewrite Roll Round Run Sample Save Say Scan Search See Seek Select
 Send Serialize Serve Set Share Shift Show Shred Shrink Sign Simplify Skip Sort Spill Split
 Spread Stage Start Stop Store Stream Strip Submit Subtract Sum Summarize Support Suppress Survey
-Switch Sync Take Tell Terminate Test Throw Touch Track Transform Translate Trim Truncate Try
+Switch Sync Take Tell Terminate Test Throw Touch Track Transform Train Translate Trim Truncate Try
 Turn Undo Unlock Unpack Unpickle Update Upload Use Validate Verify View Visit Wait Warn Watch
 Widen Withdraw Wrap Write Yield Zip
 """
