@@ -31,6 +31,7 @@ from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, project
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
+from lance_core.scan.run.index_masks import answered_rows, index_masks
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.take.keys import Keys, are_among, fragments_of, grouped
 from lance_core.scan.take.taker_cache import taker_of
@@ -153,6 +154,15 @@ class IndexedSearch:
         plan = replace(self._plan, options=options, schema=schema).with_fragment_scans(scans)
         budget, files, strategy = self._reads
         ids, addresses = [np.array([], np.uint64)], [np.array([], np.uint64)]
+        masks = None
+        if strategy.prune and not self._snapshot.manifest.has_stable_row_ids:
+            masks = index_masks(self._snapshot, options, files)
+        if masks is not None:
+            answered, plan = answered_rows(self._snapshot, plan, masks)
+            ids.append(answered)
+            addresses.append(answered)
+            if not plan.fragment_scans:
+                return answered, answered
         quick = replace(strategy, is_stream=False)
         with closing(scan_batches(self._snapshot, plan, budget, files, quick)) as batches:
             for batch in batches:

@@ -92,3 +92,25 @@ def count_found(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tuple
         deleted = snapshot.read_deletions(fragment)
         count += len(rows) - (rows.intersection_cardinality(bitmap_of(deleted)) if len(deleted) else 0)
     return count, plan.with_fragment_scans(rest)
+
+
+def answered_rows(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tuple[RowIds, ScanPlan]:
+    """Return the live rows of fragments in which indices answer the whole filter, without reading them.
+
+    Returns:
+        The addresses of the rows, ascending, and the plan with the other fragments.
+    """
+    found = masks.found
+    fragments = snapshot.manifest.fragment_by_id
+    addresses, rest = [np.empty(0, np.uint64)], []
+    for scan in plan.fragment_scans:
+        fragment = fragments[scan.fragment_id]
+        is_whole = scan.end - scan.start == fragment.num_rows
+        is_covered = found is not None and is_whole and fragment.id in found.covered
+        if found is None or not is_covered or masks.open_conditions(fragment.id):
+            rest.append(scan)
+        elif fragment.id in found.rows:
+            deleted = snapshot.read_deletions(fragment)
+            rows = found.rows[fragment.id]
+            addresses.append(keys_of(fragment.id, rows - bitmap_of(deleted) if len(deleted) else rows))
+    return np.sort(np.concatenate(addresses)), plan.with_fragment_scans(rest)

@@ -228,3 +228,19 @@ def test_a_file_that_is_cut_while_it_is_searched(tmp_path: Path) -> None:
         os.truncate(file, 4096)
     with pytest.raises(LanceError):
         wide_search(dataset, query, refine_factor=75)
+
+
+def test_a_filter_that_an_index_answers(tmp_path: Path) -> None:
+    """The rows come from the index, less those that were deleted; the third fragment is read."""
+    path = tmp_path / "t.lance"
+    table = random_table(9000)
+    dataset = lance_core.write_dataset(table, str(path), max_rows_per_file=4500)
+    dataset.create_index("v", "IVF_FLAT", num_partitions=4)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.delete("id % 3 = 0")
+    dataset.insert(random_table(500, 9000))
+    for condition in ("id BETWEEN 100 AND 8000", "id > 8995", "id BETWEEN 100 AND 8000 AND group != 2"):
+        scan = {"filter": condition, "prefilter": True, "k": 30}
+        found, exact = search(dataset, **scan), search(dataset, use_index=False, **scan)
+        assert found["id"].to_pylist() == exact["id"].to_pylist()
+        assert found.num_rows == 30
