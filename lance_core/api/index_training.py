@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.api.opened import OpenedDataset
-from lance_core.errors import InvalidInputError
+from lance_core.errors import CorruptFileError, InvalidInputError
 
 
 @dataclass
@@ -26,6 +26,25 @@ class IvfModel:
     def num_partitions(self) -> int:
         """Number of partitions."""
         return len(self.centroids)
+
+    def save(self, uri: str, *, storage_options: Mapping[str, str] | None = None) -> None:
+        """Write the partitions to a Lance file, which the reference reads, too.
+
+        Raises:
+            StorageError: The file cannot be written.
+        """
+        _save("centroids", self.centroids, {"distance_type": self.distance_type}, uri, storage_options)
+
+    @classmethod
+    def load(cls, uri: str, *, storage_options: Mapping[str, str] | None = None) -> Self:
+        """Return the partitions that `save` wrote.
+
+        Raises:
+            CorruptFileError: The file has no partitions.
+            StorageError: The file cannot be read.
+        """
+        centroids, metadata = _load("centroids", "distance_type", uri, storage_options)
+        return cls(centroids, metadata[b"distance_type"].decode())
 
 
 @dataclass
@@ -43,6 +62,58 @@ class PqModel:
     def dimension(self) -> int:
         """Elements of a vector."""
         return int(self.codebook.type.list_size)
+
+    def save(self, uri: str, *, storage_options: Mapping[str, str] | None = None) -> None:
+        """Write the codebook to a Lance file, which the reference reads, too.
+
+        Raises:
+            StorageError: The file cannot be written.
+        """
+        numbers = {"num_subvectors": str(self.num_subvectors), "num_bits": str(self.num_bits)}
+        _save("codebook", self.codebook, numbers, uri, storage_options)
+
+    @classmethod
+    def load(cls, uri: str, *, storage_options: Mapping[str, str] | None = None) -> Self:
+        """Return the codebook that `save` wrote.
+
+        Raises:
+            CorruptFileError: The file has no codebook.
+            StorageError: The file cannot be read.
+        """
+        codebook, metadata = _load("codebook", "num_subvectors", uri, storage_options)
+        return cls(int(metadata[b"num_subvectors"]), codebook, int(metadata.get(b"num_bits", b"8")))
+
+
+def _save(
+    name: str,
+    vectors: pa.FixedSizeListArray,
+    metadata: Mapping[str, str],
+    uri: str,
+    storage_options: Mapping[str, str] | None,
+) -> None:
+    """Write a file with one column of vectors."""
+    from lance_core.api.file import LanceFileWriter  # late: it is rarely needed
+
+    schema = pa.schema([pa.field(name, vectors.type)], metadata=dict(metadata))
+    options = None if storage_options is None else dict(storage_options)
+    with LanceFileWriter(uri, schema, storage_options=options) as writer:
+        writer.write_batch(pa.record_batch([vectors], schema=schema))
+
+
+def _load(
+    name: str, key: str, uri: str, storage_options: Mapping[str, str] | None
+) -> tuple[pa.FixedSizeListArray, Mapping[bytes, bytes]]:
+    """Return the column of a file, and the metadata of its schema, which has `key`."""
+    from lance_core.api.file import LanceFileReader  # late: it is rarely needed
+
+    options = None if storage_options is None else dict(storage_options)
+    rows = LanceFileReader(uri, storage_options=options).read_all().to_table()
+    metadata = rows.schema.metadata or {}
+    if rows.column_names != [name] or key.encode() not in metadata:
+        raise CorruptFileError(
+            f"file of a trained model with {name} and {key}", file=uri, found=rows.column_names
+        )
+    return rows.column(name).combine_chunks(), metadata
 
 
 class IndicesBuilder:

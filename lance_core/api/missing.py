@@ -77,8 +77,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "shuffle_transformed_vectors": _SEGMENTS,
         "transform_vectors": _SEGMENTS,
     },
-    "IvfModel": {"load": "`LanceFileReader`", "save": "`LanceFileWriter`"},
-    "PqModel": {"load": "`LanceFileReader`", "save": "`LanceFileWriter`"},
     "query": {
         "CombinedFieldsQuery": "`MultiMatchQuery`",
         "MinHashQuery": _SEARCH,

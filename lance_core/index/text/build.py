@@ -159,7 +159,9 @@ def _write_partitions(
 def _checked_limit(parameters: Mapping[str, object]) -> int:
     """Return the bytes that gathered terms may take. Check the options that are not stored."""
     version = parameters.get("format_version")
-    if str(version).removeprefix("v") not in ("None", str(_VERSION)):
+    if str(version).removeprefix("v") not in ("None", "1", str(_VERSION)):
+        raise InvalidInputError("unsupported FTS format version", expected=_VERSION, found=version)
+    if str(version).removeprefix("v") == "1":
         raise UnsupportedFeatureError(
             "format_version of a new full text index", expected=_VERSION, found=version
         )

@@ -150,3 +150,12 @@ def test_an_error_at_the_end_of_a_stage(uri: str) -> None:
     assert not ours.has_index
     ours.create_scalar_index("text", "FTS", progress_callback=fail_after("write_metadata"))
     assert ours.has_index
+
+
+def test_layouts_of_text_indices(uri: str) -> None:
+    """An unknown layout is a wrong argument; a known one that is not written here is refused by name."""
+    ours = lance_core.dataset(uri)
+    with pytest.raises(InvalidInputError, match="unsupported FTS format version"):
+        ours.create_scalar_index("text", "INVERTED", format_version="v3")
+    with pytest.raises(UnsupportedFeatureError, match="format_version"):
+        ours.create_scalar_index("text", "INVERTED", format_version=1)
