@@ -37,8 +37,7 @@ auto as_tuple(NullableVariable result) {
 
 auto as_tuple(JsonLeaves result) {
   return std::make_tuple(std::move(result.ends), std::move(result.labels), std::move(result.names.offsets),
-                         std::move(result.names.data), std::move(result.values.offsets),
-                         std::move(result.values.data));
+                         std::move(result.names.data), std::move(result.values.offsets), std::move(result.values.data));
 }
 
 template <class Text>

@@ -11,7 +11,7 @@ constexpr uint32_t kCookieWithoutRuns = 12346;
 constexpr size_t kMostArrayKeys = 4096;
 constexpr size_t kBitsetBytes = 8192;
 constexpr size_t kKeysOfContainer = 65536;
-constexpr size_t kHeaderBytes = 8;          // cookie and number of containers
+constexpr size_t kHeaderBytes = 8;           // cookie and number of containers
 constexpr size_t kContainerHeaderBytes = 8;  // shared bits, number of keys, and place
 
 // Appends numbers to memory of sufficient size.

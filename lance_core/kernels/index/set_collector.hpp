@@ -22,7 +22,9 @@ class ValueNumbers {
 
   unsigned offset_bits() const { return offset_bits_; }
   size_t size() const { return keys_.size(); }
-  size_t num_bytes() const { return 8 * (keys_.capacity() + ends_.capacity()) + 4 * slots_.capacity() + bytes_.capacity(); }
+  size_t num_bytes() const {
+    return 8 * (keys_.capacity() + ends_.capacity()) + 4 * slots_.capacity() + bytes_.capacity();
+  }
   uint64_t number(uint32_t value) const { return keys_[value]; }
   Bytes string(uint32_t value) const;
   // Returns the numbers of the values in ascending order of the values.

@@ -8,8 +8,8 @@
 
 namespace lance {
 
-// Sorts pairs of a value and a row key (u64 each) by value. `values` and `rows` have the pairs in several parts. Returns
-// all values in order, and then their rows. Rows with equal values keep their order.
+// Sorts pairs of a value and a row key (u64 each) by value. `values` and `rows` have the pairs in several parts.
+// Returns all values in order, and then their rows. Rows with equal values keep their order.
 Block sort_rows(const std::vector<Bytes>& values, const std::vector<Bytes>& rows);
 
 // Returns the positions (u32) of `n` strings of bytes in ascending order. Equal strings keep their order.

@@ -147,9 +147,7 @@ struct TermCursor {
   }
 
   // Returns an upper bound of what the term adds to the score of a document that `skip_before` was called for.
-  float greatest_here() const {
-    return number < bounds->greatest.size() ? term.weight * bounds->greatest[number] : 0;
-  }
+  float greatest_here() const { return number < bounds->greatest.size() ? term.weight * bounds->greatest[number] : 0; }
 
   // Returns whether the term is in a document that `skip_before` was called for.
   bool is_at(uint32_t document) {
