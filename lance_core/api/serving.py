@@ -84,8 +84,7 @@ from lance_core.scan.plan.projection import (
     ROW_OFFSET,
     project,
 )
-from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan, plan_scan
-from lance_core.scan.plan.search_projection import result_schema
+from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan, plan_scan, result_schema
 from lance_core.scan.plan.text_query import bind_text_query
 from lance_core.scan.read.columns import holds_dictionary
 from lance_core.scan.run.batch_cutter import BatchRun

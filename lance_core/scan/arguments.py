@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
-from lance_core.scan.plan.fusion import Fusion, bind_fusion
 from lance_core.scan.plan.nearest import NearestQuery, score_fields
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
 from lance_core.scan.plan.projection import project
@@ -18,6 +17,7 @@ from lance_core.schema.paths import check_names
 
 if TYPE_CHECKING:
     from lance_core.index.text.query import TextQuery
+    from lance_core.scan.plan.fusion import Fusion
 
 # A caller who asks for batches of so many rows gets them, unless they are larger than this.
 _BATCH_BYTES_BY_ROWS = 128 << 20
@@ -161,6 +161,8 @@ def scan_options(
 def _fusion(
     query: NearestQuery | None, text_query: TextQuery | None, arguments: Mapping[str, Any]
 ) -> tuple[NearestQuery, Fusion]:
+    from lance_core.scan.plan.fusion import bind_fusion  # late: most scans search nothing
+
     if query is None or text_query is None:
         raise InvalidInputError("hybrid joins the rows of nearest and of full_text_query: give both")
     return bind_fusion(query, arguments)

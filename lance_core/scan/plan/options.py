@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
-from lance_core.scan.plan.fusion import Fusion
 from lance_core.scan.plan.nearest import NearestQuery
 
 if TYPE_CHECKING:
     from lance_core.index.text.query import TextQuery
+    from lance_core.scan.plan.fusion import Fusion
 
 DEFAULT_BATCH_BYTES = 2 << 20
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.ordering import project_order
-from lance_core.scan.plan.projection import ROW_ID
-from lance_core.scan.plan.search_projection import result_schema
+from lance_core.scan.plan.projection import ROW_ID, project
+from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 
 
@@ -71,6 +71,15 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
     else:
         scans = [FragmentScan(fragment_id, 0, count) for fragment_id, count in rows if count]
     return ScanPlan(options, schema, (), 0).with_fragment_scans(scans)
+
+
+def result_schema(schema: Schema, options: ScanOptions) -> pa.Schema:
+    """Return the schema of the rows of a scan, with or without a search; errors are those of `project`."""
+    if not options.is_search:
+        return project(schema, options).schema
+    from lance_core.scan.plan.search_projection import project_search  # late: most scans search nothing
+
+    return project_search(schema, options).schema
 
 
 def _cut(rows: Iterable[tuple[int, int]], skip: int, left: int | None) -> Iterator[FragmentScan]:

@@ -71,13 +71,6 @@ class SearchProjection:
     after: Expression | None
 
 
-def result_schema(schema: Schema, options: ScanOptions) -> pa.Schema:
-    """Return the schema of the rows of a scan, with or without a search; errors are those of `project`."""
-    if not options.is_search:
-        return project(schema, options).schema
-    return project_search(schema, options).schema
-
-
 def project_search(schema: Schema, options: ScanOptions) -> SearchProjection:
     """Resolve the columns of a scan with a search.
 
