@@ -101,5 +101,6 @@ def validate_vector_index(
         found += len(distances) == 1 and abs(distances[0].as_py()) < _FOUND
     if found < pass_threshold * len(vectors):
         raise InvalidInputError(
-            f"Vector index failed sanity check: that on {column!r} finds {found} of {len(vectors)} vectors"
+            "Vector index failed sanity check: "
+            f"the index on {column!r} finds {found} of {len(vectors)} vectors"
         )

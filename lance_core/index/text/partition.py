@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -157,6 +157,10 @@ class Partition:
         return self._segment.kept(
             ("postings", self.number, number), load, lambda postings: _POSTING_BYTES + 2 * len(postings)
         )
+
+    def reading_postings(self) -> AbstractContextManager[None]:
+        """Return a block in which errors of kernels about posting lists come to name their file."""
+        return reading(self._postings_file.name)
 
     def positions(self, number: int) -> TermPositions:
         """Return the positions of a term.

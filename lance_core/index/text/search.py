@@ -152,14 +152,15 @@ def _best(
     if not terms or len({place for _, _, place in terms}) < required:
         return NOTHING
     norms = partition.norms(collection)
-    documents, scores = best_documents(
-        terms,
-        norms.data,
-        float(collection.average_length),
-        None if allowed is None else allowed.data,
-        required,
-        limit,
-    )
+    with partition.reading_postings():  # whose blocks the kernel decodes when it needs them
+        documents, scores = best_documents(
+            terms,
+            norms.data,
+            float(collection.average_length),
+            None if allowed is None else allowed.data,
+            required,
+            limit,
+        )
     return Found(view.addresses[uint32s(documents)], float32s(scores))
 
 
