@@ -17,6 +17,8 @@ _FREE_BYTES = 4 << 20
 # A client that takes a window more slowly than this is slow.
 _SLOW_SECONDS = 0.02
 _SLOW_BYTES_PER_SECOND = 64 << 20
+_LONGEST_REST_SECONDS = 0.02
+"""Longest time for which no turn begins after another one, while short calls come in."""
 _MOST_BEHIND_BYTES = 64 << 20
 """Bytes by which a stream may be behind the others and still catch up."""
 
@@ -30,6 +32,8 @@ class Turns:
         self._waiting: list[tuple[int, int, StreamTurns]] = []
         self._sending: dict[StreamTurns, float] = {}
         """Streams that have a turn, and the time at which each counts as slow."""
+        self._rest_until = 0.0
+        """Time before which no turn begins, so that short calls find a processor."""
         self._least_sent = 0
         """Bytes that the stream had sent which got the latest turn."""
         self._number = 0
@@ -60,8 +64,12 @@ class Turns:
             entry = (stream.sent, self._number, stream)
             heapq.heappush(self._waiting, entry)
             try:
-                while self._waiting[0] is not entry or len(self._sending) >= self.most:
-                    self._changed.wait(self._seconds_to_slow(entry))
+                while (
+                    self._waiting[0] is not entry
+                    or len(self._sending) >= self.most
+                    or time.monotonic() < self._rest_until
+                ):
+                    self._changed.wait(self._seconds_to_next(entry))
                     self._take_from_slow()
             finally:
                 self._waiting.remove(entry)
@@ -73,11 +81,14 @@ class Turns:
                 seconds = _SLOW_SECONDS + num_bytes / _SLOW_BYTES_PER_SECOND
                 self._sending[stream] = time.monotonic() + seconds
 
-    def _seconds_to_slow(self, entry: "tuple[int, int, StreamTurns]") -> float | None:
-        """Return when the next turn may be taken from a stream. None: this waiting stream is not the next."""
-        if self._waiting[0] is not entry or not self._sending:
+    def _seconds_to_next(self, entry: "tuple[int, int, StreamTurns]") -> float | None:
+        """Return when the rest ends, or a slow stream loses its turn. None: this stream is not the next."""
+        if self._waiting[0] is not entry:
             return None
-        return max(0.0, min(self._sending.values()) - time.monotonic())
+        now = time.monotonic()
+        if len(self._sending) < self.most:
+            return max(0.0, self._rest_until - now)
+        return max(0.0, min(self._sending.values()) - now)
 
     def _take_from_slow(self) -> None:
         """Take the turns from streams whose clients are slow. They go on to send without one."""
@@ -86,10 +97,13 @@ class Turns:
             del self._sending[stream]
             self._changed.notify_all()
 
-    def _end(self, stream: "StreamTurns") -> None:
+    def _end(self, stream: "StreamTurns", seconds: float) -> None:
         with self._changed:
-            if self._sending.pop(stream, None) is not None:
-                self._changed.notify_all()
+            if self._sending.pop(stream, None) is None:
+                return
+            if self._processors.have_short_calls:
+                self._rest_until = time.monotonic() + min(seconds, _LONGEST_REST_SECONDS)
+            self._changed.notify_all()
 
 
 class StreamTurns:
@@ -121,4 +135,4 @@ class StreamTurns:
         seconds = time.monotonic() - self._began
         self.is_slow = seconds > _SLOW_SECONDS + self._latest_bytes / _SLOW_BYTES_PER_SECOND
         self._began = None
-        self._turns._end(self)
+        self._turns._end(self, seconds)
