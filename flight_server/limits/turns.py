@@ -2,8 +2,9 @@
 
 Sending takes more processor time than decoding. Without turns, all streams send at once: each of them waits
 for a processor and for the interpreter's lock, and so does every short call. With turns, as many streams send
-as there are processors, and half as many while short calls come in. The next turn is for the stream that has
-sent the least. The first bytes of a stream need no turn, so that a lookup never waits for one.
+as there are processors. While short calls come in, half as many send, and none begins for a while after a
+turn has ended. The next turn is for the stream that has sent the least. The first bytes of a stream need
+no turn, so that a lookup never waits for one.
 """
 
 import heapq

@@ -72,6 +72,19 @@ def test_fewer_streams_send_while_short_calls_come_in() -> None:
     assert Turns(alone).most == 1
 
 
+def test_scans_rest_between_turns_while_short_calls_come_in() -> None:
+    """T32: after a turn no other begins for as long as it took, so that a lookup finds a processor."""
+    processors = Processors(1)
+    stream = first_bytes_sent(Turns(processors))
+    began = time.monotonic()
+    for _ in range(5):
+        stream.begin(MIB)
+        time.sleep(0.01)
+        processors.note_call()
+        stream.end()
+    assert time.monotonic() - began > 5 * 0.01 + 4 * 0.01
+
+
 def test_processes_of_one_server_hear_of_calls_to_the_others() -> None:
     """T32: a scan leaves processors to a lookup in another worker."""
     with shared_file() as file:
