@@ -76,7 +76,7 @@ class OpenSegment:
         self.directory = directory
         self.cache = cache
         self._moves = moves
-        # What is derived from files has translated row addresses.
+        # Values derived from files have translated row addresses.
         self._key = (storage.uri, directory, None if moves is None else moves.uuid)
 
     def __repr__(self) -> str:
