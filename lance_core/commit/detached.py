@@ -7,7 +7,7 @@ detached itself. There is nothing to be in conflict with.
 Source: docs/format.md, "Versions".
 """
 
-import secrets
+from random import SystemRandom
 
 from lance_core.commit.next_manifest import TableSettings, dictionary_values, next_manifest
 from lance_core.errors import (
@@ -64,7 +64,7 @@ def commit_detached(
         write_transaction(storage, message.transaction_file, serialized, sync=sync)
     head = place_dictionaries(message, dictionary_values(storage, current, transaction, settings))
     for _ in range(_MAX_ATTEMPTS):
-        message.version = DETACHED | secrets.randbits(63)
+        message.version = DETACHED | SystemRandom().getrandbits(63)
         data = serialize_manifest(message, serialized, index_section, head)
         try:
             path = publish_detached(storage, message.version, data, sync)

@@ -3,8 +3,8 @@
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import Callable
+from random import SystemRandom  # not `secrets`, whose import loads OpenSSL
 
 from lance_core import kernels
 from lance_core.errors import AlreadyExistsError, StorageError
@@ -84,7 +84,7 @@ class NewLocalFile(WritableFile):
             except OSError as error:
                 if error.errno not in _NO_UNNAMED_FILES:
                     raise
-                self._staged_name = f"{self._final_name}#{secrets.randbits(63)}"
+                self._staged_name = _staged_name(self._final_name)
                 number = os.open(
                     self._staged_name,
                     os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW,
@@ -132,7 +132,7 @@ class NewLocalFile(WritableFile):
         if self._replace:
             directory = self._directory.number
             if self._staged_name is None:
-                self._staged_name = f"{self._final_name}#{secrets.randbits(63)}"
+                self._staged_name = _staged_name(self._final_name)
                 self._link(f"/proc/self/fd/{descriptor.number}", self._staged_name, follow_links=True)
             os.rename(self._staged_name, self._final_name, src_dir_fd=directory, dst_dir_fd=directory)
             self._staged_name = None
@@ -169,7 +169,7 @@ class NewLocalFile(WritableFile):
 def replace_file(path: str, directory: Descriptor, data: Bytes, *, sync: bool) -> None:
     """Write a file under another name, and rename it over an existing file."""
     final = path.rpartition("/")[2]
-    staged = f"{final}#{secrets.randbits(63)}"
+    staged = _staged_name(final)
     try:
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = Descriptor(os.open(staged, flags, 0o666, dir_fd=directory.number))
@@ -188,3 +188,8 @@ def replace_file(path: str, directory: Descriptor, data: Bytes, *, sync: bool) -
             os.fsync(directory.number)
     except OSError as error:
         raise storage_error(error, path) from None
+
+
+def _staged_name(final_name: str) -> str:
+    """Return a name that nothing has, for a file that is renamed when it is complete."""
+    return f"{final_name}#{SystemRandom().getrandbits(63)}"

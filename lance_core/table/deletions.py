@@ -7,7 +7,7 @@ names all deleted rows of the fragment.
 Source: docs/format.md, "Deletions".
 """
 
-import secrets
+from random import SystemRandom
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +91,10 @@ def write_deletions(
         as_bitmap = len(unique) >= _MIN_BITMAP_ROWS
     kind = table_pb2.DeletionFile.BITMAP if as_bitmap else table_pb2.DeletionFile.ARROW_ARRAY
     message = table_pb2.DeletionFile(
-        file_type=kind, read_version=read_version, id=secrets.randbits(64), num_deleted_rows=len(unique)
+        file_type=kind,
+        read_version=read_version,
+        id=SystemRandom().getrandbits(64),
+        num_deleted_rows=len(unique),
     )
     data = _encode_bitmap(unique) if as_bitmap else _encode_arrow(unique)
     with storage.create_file(path_of(fragment_id, message), sync=sync) as file:

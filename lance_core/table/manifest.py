@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from hashlib import blake2b
 from operator import attrgetter
 from typing import TypeVar
 
@@ -310,6 +309,10 @@ class Manifest:
         """
         origin = self.transaction_uuid
         if origin is None:
+            from hashlib import (
+                blake2b,
+            )  # late: its import loads OpenSSL
+
             content = self.message.SerializeToString(deterministic=True)
             origin = blake2b(content, digest_size=16).hexdigest()
         return f"{origin}-{self.size}"
