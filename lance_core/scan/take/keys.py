@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -83,18 +82,17 @@ def are_among(known: Keys, keys: Keys) -> npt.NDArray[np.bool_]:
     return are_known
 
 
-def grouped(ids: npt.NDArray[np.integer]) -> Iterator[tuple[int, Chosen]]:
-    """Yield each distinct id with its positions in `ids`, ascending by id."""
+def grouped(ids: npt.NDArray[np.integer]) -> list[tuple[int, Chosen]]:
+    """Return each distinct id with its positions in `ids`, ascending by id."""
     if len(ids) <= 1:
-        yield from ((number, slice(0, 1)) for number in ids.tolist())
-        return
+        return [(int(ids[0]), slice(0, 1))] if len(ids) else []
     order: npt.NDArray[np.intp] | None = None
     if (ids[1:] < ids[:-1]).any():
         order = np.argsort(ids, kind="stable")
         ids = ids[order]
     cuts = [0, *(np.flatnonzero(ids[1:] != ids[:-1]) + 1).tolist(), len(ids)]
-    for start, end in pairwise(cuts):
-        yield int(ids[start]), slice(start, end) if order is None else order[start:end]
+    runs = [slice(start, end) for start, end in pairwise(cuts)]
+    return [(int(ids[run.start]), run if order is None else order[run]) for run in runs]
 
 
 def positions(chosen: Chosen) -> npt.NDArray[np.intp]:

@@ -77,9 +77,11 @@ class OpenFragment:
         """Return the pages from which a kernel takes rows of `columns`, None for columns whose pages are
         not known.
         """
-        known = self._pages
-        if known is None or known[0] is not columns:
-            known = columns, [known_pages(column) for column in columns]
-            if None not in known[1]:
-                self._pages = known
-        return known[1]
+        pages = self._pages
+        if pages is None or pages[0] is not columns:
+            self._pages = pages = columns, [None] * len(columns)
+        known = pages[1]
+        for number, column in enumerate(columns):
+            if known[number] is None:  # the pages become known when the first values of the column are read
+                known[number] = known_pages(column)
+        return known

@@ -209,7 +209,7 @@ class RowTaker:
         if not self._projection.columns:
             rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
-        groups = list(grouped(fragments_of(addresses)))
+        groups = grouped(fragments_of(addresses))
         fragments = [self._open.get(self._fragments[fragment_id]) for fragment_id, _ in groups]
         columns = list(map_ahead(lambda part: part.columns(self._opener), fragments, self._opener.is_remote))
         pages = [fragment.pages(some) for fragment, some in zip(fragments, columns, strict=True)]
@@ -242,11 +242,7 @@ class RowTaker:
             places: The positions in `rows` that belong to each fragment.
         """
         arrays: list[pa.Array | None] = [None] * len(self.schema)
-        numbers = [
-            number
-            for number in range(len(arrays))
-            if pages and all(part[number] is not None for part in pages)
-        ]
+        numbers = [number for number, parts in enumerate(zip(*pages, strict=True)) if None not in parts]
         if not numbers:
             return arrays
         parts = [
@@ -269,7 +265,7 @@ class RowTaker:
         schema = pa.schema([(str(number), column.stored_type) for number, column in stored.items()])
         batch = pa.RecordBatch._import_from_c(taken.address, schema)
         for (number, column), array in zip(stored.items(), batch.columns, strict=True):
-            (arrays[number],) = column.present([array])
+            arrays[number] = array if column.is_shown_as_stored else column.present([array])[0]
         return arrays
 
     @cached_property
