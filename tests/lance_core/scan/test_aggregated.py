@@ -6,7 +6,7 @@ import datetime
 import math
 import struct
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +93,10 @@ def in_duckdb(
         return connection.sql(f"SELECT {chosen} FROM rows{where}{by}").to_arrow_table()
 
 
+_ALL_DIGITS = Context(prec=400)
+"""More digits than a double has before and behind its point, so that rounding never fails."""
+
+
 def same(value: Any) -> Any:
     """Return a value in a form that is equal for equal values of different types, NaN and zero included."""
     if isinstance(value, float) and math.isnan(value):
@@ -100,7 +104,9 @@ def same(value: Any) -> Any:
     if isinstance(value, np.floating):
         return same(float(value))
     if isinstance(value, bool | int | float | Decimal):
-        return round(Decimal(value), 9) + 0 if not math.isinf(value) else str(value)
+        if math.isinf(value):
+            return str(value)
+        return Decimal(value).quantize(Decimal("1e-9"), context=_ALL_DIGITS) + 0
     return value
 
 
