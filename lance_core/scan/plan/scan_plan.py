@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.ordering import project_order
-from lance_core.scan.plan.projection import ROW_ID, project
+from lance_core.scan.plan.projection import ROW_ID, Projection, project
 from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 
@@ -35,12 +35,20 @@ class ScanPlan:
             an order, they have the rows that are filtered or sorted, and the execution applies limit and
             offset.
         num_rows: Rows of all fragment scans. With a search, these are the rows that are searched.
+        projected: The projection that planning found, with the options that it is of.
     """
 
     options: ScanOptions
     schema: pa.Schema
     fragment_scans: tuple[FragmentScan, ...]
     num_rows: int
+    projected: tuple[ScanOptions, Projection] | None = field(default=None, compare=False, repr=False)
+
+    def projection(self, schema: Schema) -> Projection:
+        """Return what `options` choose of the columns of a table; errors are those of `project`."""
+        if self.projected is not None and self.projected[0] is self.options:
+            return self.projected[1]
+        return project(schema, self.options)
 
     def with_fragment_scans(self, scans: Iterable[FragmentScan]) -> ScanPlan:
         """Return the plan restricted to some of its fragment scans, or to rows of them."""
@@ -56,7 +64,8 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
             message names it.
         UnsupportedFeatureError: a column cannot be read; the message names it.
     """
-    schema = result_schema(snapshot.manifest.schema, options)
+    projected = None if options.is_search else (options, project(snapshot.manifest.schema, options))
+    schema = projected[1].schema if projected else result_schema(snapshot.manifest.schema, options)
     if options.include_deleted_rows and ROW_ID not in schema.names:
         raise InvalidInputError("include_deleted_rows needs row ids, but with_row_id is false")
     if options.order_by and not options.is_search:
@@ -70,7 +79,8 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
         scans = [scan for scan in _cut(rows, skip, left) if scan.end > scan.start]
     else:
         scans = [FragmentScan(fragment_id, 0, count) for fragment_id, count in rows if count]
-    return ScanPlan(options, schema, (), 0).with_fragment_scans(scans)
+    num_rows = sum(scan.end - scan.start for scan in scans)
+    return ScanPlan(options, schema, tuple(scans), num_rows, projected)
 
 
 def result_schema(schema: Schema, options: ScanOptions) -> pa.Schema:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lance_core.pool import num_workers
 from lance_core.scan.files.data_files import DataFiles
-from lance_core.scan.plan.projection import Projection, project
+from lance_core.scan.plan.projection import Projection
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.columns import batch_of
 from lance_core.scan.read.fragments import FragmentOpener
@@ -182,7 +182,7 @@ def _runs(
 ) -> Iterator[Iterator[BatchRun]]:
     """Begin a stream."""
     if plan.options.filter is None:
-        projection = project(snapshot.manifest.schema, plan.options)
+        projection = plan.projection(snapshot.manifest.schema)
         with _unfiltered(snapshot, plan, projection, budget, files, strategy) as runs:
             yield runs
         return
@@ -240,7 +240,7 @@ def _table_jobs(
         with _matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
             yield jobs
         return
-    projection = project(snapshot.manifest.schema, plan.options)
+    projection = plan.projection(snapshot.manifest.schema)
     reads = TableSource(
         plan,
         FragmentOpener(
