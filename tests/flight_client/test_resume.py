@@ -35,7 +35,7 @@ def rest_of(batches: Iterator[pa.RecordBatch], before: list[pa.RecordBatch]) -> 
     return pa.Table.from_batches([*before, *batches])["n"].to_pylist()
 
 
-@pytest.mark.parametrize("parallel", [1, 3])
+@pytest.mark.parametrize("parallel", [pytest.param(1, marks=pytest.mark.long), 3])
 def test_another_server_goes_on(folder: Path, serve: StartServer, tmp_path: Path, parallel: int) -> None:
     """A server is killed in the middle of its streams; the other one redeems the tickets."""
     key = tmp_path / "key"

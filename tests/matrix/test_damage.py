@@ -177,9 +177,9 @@ def _check(seeds: list[Path], part: int, parts: int, mutants: int, scratch: Path
     assert outcomes["refused"] > outcomes.total() // 10, f"the damage is hardly noticed: {outcomes}"
 
 
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_damaged_files_are_refused_or_read(part: int, seeds: list[Path], tmp_path: Path) -> None:
-    """T22, T24: 600 mutants under a limit of CPU time and memory."""
+    """T22, T24: 600 mutants, half of them by default, under a limit of CPU time and memory."""
     _check(seeds, part, 2, DEFAULT_MUTANTS, tmp_path)
 
 

@@ -28,7 +28,7 @@ def _check(case: Case, folder: Path) -> None:
 
 @pytest.mark.parametrize("version", FILE_VERSIONS)
 def test_generated_tables_read_back(version: str, tmp_path: Path) -> None:
-    @settings(GENERATED, max_examples=100)
+    @settings(GENERATED, max_examples=60)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         _check(data.draw(cases(version)), tmp_path)

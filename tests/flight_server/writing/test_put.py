@@ -405,7 +405,7 @@ def test_a_server_that_stops_during_an_upload(serve: StartServer, served: Path, 
         assert files_below(served) == before
 
 
-@pytest.mark.parametrize("mode", ["append", "create"])
+@pytest.mark.parametrize("mode", ["append", pytest.param("create", marks=pytest.mark.long)])
 def test_a_silent_upload_leaves_nothing_when_the_server_stops(
     serve: StartServer, served: Path, mode: str
 ) -> None:

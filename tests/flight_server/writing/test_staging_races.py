@@ -99,7 +99,7 @@ class Paused:
     ("kind", "other", "share"),
     [
         ("insert", "commit", SHARE),
-        ("join", "abort", SHARE),
+        pytest.param("join", "abort", SHARE, marks=pytest.mark.long),
         *(pytest.param(*pair, 7, marks=pytest.mark.long) for pair in itertools.product(KINDS, OTHERS)),
         *(
             pytest.param(*pair, 1, marks=pytest.mark.long("minutes for each kind"))

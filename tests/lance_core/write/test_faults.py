@@ -66,7 +66,9 @@ def check_state(path: Path, before: pa.Table | None, after: pa.Table) -> bool:
 
 
 @pytest.mark.parametrize("when", ["BEFORE", pytest.param("AFTER", marks=pytest.mark.long)])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=() if mode == "append" else pytest.mark.long) for mode in MODES]
+)
 def test_killed_at_every_call(mode: Mode, when: str, tmp_path: Path) -> None:
     """T35: kill -9 between any two calls leaves the old or the new version, and a table to write to."""
     before = _before(tmp_path / "before", mode)
