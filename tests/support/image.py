@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class Image:
         user = self.configuration["User"]
         place = [str(self.root), user, self.configuration.get("WorkingDir") or "/"]
         shown = [word for folder, path in folders for word in (str(folder), path)]
-        namespaces = ["--mount", "--pid", "--fork", "--kill-child"]
+        namespaces = ["--mount", "--pid", "--fork"]
         return ["unshare", *namespaces, "sh", "-euc", _ENTER, "sh", *place, *shown, "--"]
 
     def _variables(self, added: dict[str, str]) -> list[str]:
@@ -115,6 +115,10 @@ def running(command: Sequence[str], log_file: Path) -> Iterator[Container]:
         assert first_line, log_file.read_text()
         yield Container(process, first_line)
     finally:
+        # The process inside goes on without `unshare`: a change of its user undoes `unshare --kill-child`.
+        with suppress(psutil.NoSuchProcess):
+            for inner in psutil.Process(process.pid).children():
+                inner.kill()
         process.kill()
         process.wait()
         process.stdout.close()
