@@ -207,7 +207,7 @@ def test_nearest_centroids(metric: str, num_vectors: int, count: int) -> None:
 @pytest.mark.parametrize("bits", range(1, 9))
 def test_codes_of_sizes_point_in_the_direction_of_the_vector(bits: int) -> None:
     """The cosines are those that the reference reaches; see docs/format.md."""
-    vectors = CHANCE.standard_normal((50, 72)).astype(np.float32)
+    vectors = np.random.default_rng(0).standard_normal((50, 72)).astype(np.float32)
     sizes = np.frombuffer(kernels.code_sizes(vectors, 72, bits), np.uint8).reshape(50, 72)
     coded = sizes - (2.0**bits - 0.5) + (vectors >= 0) * 2.0**bits
     cosines = (coded * vectors).sum(axis=1) / np.linalg.norm(coded, axis=1) / np.linalg.norm(vectors, axis=1)
