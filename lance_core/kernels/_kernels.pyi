@@ -624,6 +624,10 @@ class MiniBlocks:
     def can_take(self) -> bool:
         """Whether `take_rows` can take rows of these pages."""
 
+    @property
+    def items(self) -> tuple[_Bytes, _Bytes, int, int] | None:
+        """The dictionary items that the pages were described with."""
+
     def set_lists(
         self,
         first_rows: _Bytes,
@@ -647,6 +651,36 @@ def decode_rows(
     Returns for each piece the number of the first wanted value, the number of wanted values, validity of the
     values, values or offsets, bytes, offsets and validity of the lists; None if the kernel could not decode
     it.
+    """
+
+def match_interval(
+    piece: tuple[MiniBlocks, PieceReader, int, int],
+    bits: int,
+    is_float: bool,
+    lower: int,
+    upper: int,
+    has_above: bool,
+    is_outside: bool,
+) -> tuple[Block, int] | None:
+    """Compare numbers of a piece of `decode_rows` with an interval, without keeping the decoded numbers.
+
+    Args:
+        bits: Bits of a number: 8, 16, 32 or 64; 32 or 64 of a float.
+        lower, upper: The bounds, both included, as unsigned integers of the same bytes. The upper one is not
+            below the lower one.
+        has_above: Whether floats above `upper`, and NaN, are in the interval, too.
+        is_outside: Whether the numbers outside the interval match instead.
+
+    Returns a bitmap of the rows that match, and their number. Nulls do not match. None if the kernel cannot
+    decode the pages.
+    """
+
+def match_items(
+    piece: tuple[MiniBlocks, PieceReader, int, int], items: _Bytes, null: bool
+) -> tuple[Block, int] | None:
+    """Return which rows of pages with a dictionary have an item that matches; see `match_interval`.
+
+    `items` has a byte per item: 1 if it matches, else 0. `null` says whether null matches.
     """
 
 def decode_batches(pieces: Sequence[tuple[MiniBlocks, PieceReader, int, int]], cuts: _Bytes) -> ArrowRows:

@@ -104,6 +104,10 @@ class StatisticsCache:
         """
         return self._column(key, value_type, num_rows).table()
 
+    def wants(self, key: ColumnKey, value_type: pa.DataType, num_rows: int, start: int, end: int) -> bool:
+        """Return whether `gather` would gather statistics from rows `[start, end)` of a column."""
+        return bool(self._column(key, value_type, num_rows).gaps(start, end))
+
     def gather(
         self,
         key: ColumnKey,

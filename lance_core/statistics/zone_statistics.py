@@ -62,13 +62,16 @@ class GatheredColumn:
     def add(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
         """Gather statistics of consecutive decoded rows; `first_row` is the number of the first one."""
         for array in arrays:
-            if self.is_complete:
-                return
-            for start, end in self._gaps(first_row, first_row + len(array)):
-                if end - start >= _LEAST_ROWS or self._closes(start, end):
-                    part = array.slice(start - first_row, end - start)
-                    self._insert(start, end, page_bounds(part, ZONE_ROWS))
+            for start, end in self.gaps(first_row, first_row + len(array)):
+                part = array.slice(start - first_row, end - start)
+                self._insert(start, end, page_bounds(part, ZONE_ROWS))
             first_row += len(array)
+
+    def gaps(self, start: int, end: int) -> list[tuple[int, int]]:
+        """Return the ranges within `[start, end)` of which `add` would gather statistics."""
+        if self.is_complete:
+            return []
+        return [gap for gap in self._gaps(start, end) if gap[1] - gap[0] >= _LEAST_ROWS or self._closes(*gap)]
 
     def _gaps(self, start: int, end: int) -> list[tuple[int, int]]:
         """Return the ranges within `[start, end)` without known statistics."""

@@ -5,14 +5,16 @@ Files are opened with the reference; page descriptions are parsed with our gener
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from google.protobuf.message import Message
 
-from lance_core.file.metadata import read_file_metadata
+from lance_core.file.column_readers import ColumnReader, open_column
+from lance_core.file.metadata import PageMetadata, read_file_metadata
 from lance_core.proto import encodings_v2_1_pb2 as pb
-from lance_core.storage import storage_for
+from lance_core.schema.physical_columns import owns_column
+from lance_core.storage import LocalStorage, storage_for
 
 
 def page_layouts(dataset: Path) -> Iterator[pb.PageLayout]:
@@ -78,3 +80,25 @@ def _constant_form(body: Message) -> Iterator[str]:
 
 def _scheme(general: Message) -> str:
     return pb.CompressionScheme.Name(general.compression.scheme).removeprefix("COMPRESSION_ALGORITHM_")
+
+
+class Columns:
+    """The columns of a file, opened anew or all known."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = LocalStorage(str(path.parent)).open_file(path.name)
+        self._metadata = read_file_metadata(self._file)
+        self._places: dict[str, dict[int, int]] = {}
+        place = 0
+        for field in self._metadata.schema.fields:
+            owned = [node.id for node in field.walk() if owns_column(node)]
+            self._places[field.name] = {field_id: place + k for k, field_id in enumerate(owned)}
+            place += len(owned)
+
+    def open(self, name: str) -> ColumnReader:
+        (field,) = [field for field in self._metadata.schema.fields if field.name == name]
+        return open_column(self._file, self._metadata, field, self._places[name])
+
+    def pages(self, name: str) -> Sequence[PageMetadata]:
+        """Return the pages of a leaf of a column."""
+        return self._metadata.column(next(iter(self._places[name].values()))).pages

@@ -12,6 +12,7 @@
 
 #include "bindings/bindings.hpp"
 #include "pages/arrow_rows.hpp"
+#include "pages/matching.hpp"
 
 namespace lance {
 namespace {
@@ -21,6 +22,7 @@ struct PyMiniBlocks {
   MiniBlocks page;
   std::vector<std::shared_ptr<Source>> sources;
   nb::object symbols;
+  nb::object items = nb::none();
 };
 
 ValueCoding value_coding(const std::string& name) {
@@ -74,6 +76,7 @@ void make_page(PyMiniBlocks* self, size_t num_rows, nb::handle positions, nb::ha
     self->sources.push_back(std::make_shared<Source>(offsets));
     self->sources.push_back(std::make_shared<Source>(data));
     page.items = Items{self->sources[0]->bytes(), self->sources[1]->bytes(), count, offset_bits};
+    self->items = nb::cast(*items);
   }
 }
 
@@ -202,6 +205,22 @@ std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>
   return decoded;
 }
 
+// Returns the bitmap of the rows that match, and their number; none if the pages cannot be decoded.
+template <class Match>
+nb::object matched_rows(const PyPiece& piece, Match match) {
+  const auto& [page, file, start, end] = piece;
+  given(page);
+  given(file);
+  auto matched = without_gil([&]() -> std::optional<MatchedRows> {
+    try {
+      return match(page->page, *file, start, end);
+    } catch (const CorruptData&) {
+      return std::nullopt;
+    }
+  });
+  return matched ? nb::object(nb::make_tuple(nb::cast(std::move(matched->bits)), matched->num_matching)) : nb::none();
+}
+
 bool add_column(ArrowColumns& columns, DecodedRows rows, const PyPiece& piece) {
   try {
     columns.add(std::move(rows), std::get<0>(piece)->page);
@@ -220,6 +239,7 @@ void bind_miniblock(nb::module_& m) {
            nb::arg("def_").none(), nb::arg("max_def"), nb::arg("has_nulls"), nb::arg("symbols").none(),
            nb::arg("items").none())
       .def_prop_ro("can_take", [](const PyMiniBlocks& self) { return self.page.can_take(); })
+      .def_prop_ro("items", [](const PyMiniBlocks& self) { return self.items; })
       .def("set_lists", &set_lists, nb::arg("first_rows"), nb::arg("ended_rows"), nb::arg("rep"), nb::arg("null"),
            nb::arg("empty"), nb::arg("upper"), nb::arg("shown"), nb::arg("max_visible"), nb::arg("depth_of"),
            nb::arg("offset_bits"));
@@ -235,6 +255,31 @@ void bind_miniblock(nb::module_& m) {
         return results;
       },
       nb::arg("pieces"));
+  m.def(
+      "match_interval",
+      [](const PyPiece& piece, unsigned bits, bool is_float, uint64_t lower, uint64_t upper, bool has_above,
+         bool is_outside) {
+        bool is_known = is_float ? bits == 32 || bits == 64 : bits == 8 || bits == 16 || bits == 32 || bits == 64;
+        if (!is_known) {
+          throw nb::value_error("numbers of other bits");
+        }
+        Interval interval{bits, is_float, lower, upper, has_above, is_outside};
+        return matched_rows(piece, [&](const MiniBlocks& page, PieceReader& file, size_t start, size_t end) {
+          return match_interval(page, file, start, end, interval);
+        });
+      },
+      nb::arg("piece"), nb::arg("bits"), nb::arg("is_float"), nb::arg("lower"), nb::arg("upper"), nb::arg("has_above"),
+      nb::arg("is_outside"));
+  m.def(
+      "match_items",
+      [](const PyPiece& piece, nb::handle items, bool null) {
+        Source source(items);
+        MatchingItems matching{source.bytes(), null};
+        return matched_rows(piece, [&](const MiniBlocks& page, PieceReader& file, size_t start, size_t end) {
+          return match_items(page, file, start, end, matching);
+        });
+      },
+      nb::arg("piece"), nb::arg("items"), nb::arg("null"));
   m.def(
       "decode_batches",
       [](const std::vector<PyPiece>& pieces, nb::handle cuts) {

@@ -113,6 +113,10 @@ class Gatherer:
                 column = _StoredColumn(snapshot, fragment, data_file, *leaf, files, opened)
                 self._columns.setdefault(path[0], []).append((path[1:], column))
 
+    def wants(self, name: str, start: int, end: int) -> bool:
+        """Return whether `add` would learn from the physical rows `[start, end)` of a top-level column."""
+        return any(column.wants(start, end) for _, column in self._columns.get(name, ()))
+
     def add(self, name: str, first_row: int, arrays: Sequence[pa.Array]) -> None:
         """Add consecutive rows of the top-level column `name`.
 
@@ -162,6 +166,11 @@ class _StoredColumn:
     def gather(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
         if not self._is_one_zone():
             self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
+
+    def wants(self, start: int, end: int) -> bool:
+        if self._is_one_zone():
+            return False
+        return self._cache.wants(self._key, self._type, self._num_rows, start, end)
 
     def _is_one_zone(self) -> bool:
         """Return whether the statistics of the file are as fine and as complete as gathered ones."""

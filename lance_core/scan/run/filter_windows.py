@@ -83,6 +83,8 @@ class FilterRead(DirectRead):
     def _first_column(self) -> StoredColumn | None:
         if len(self.candidates) != 1 or self.candidates[0].rows is not None:
             return None
+        if self.row_filter.is_on_pages(self.fragment, self.candidates[0], self.gatherer):
+            return None
         index = self.row_filter.first_column(self.fragment, self.candidates[0])
         column = None if index is None else self.fragment.columns[index]
         return column if isinstance(column, StoredColumn) else None

@@ -10,20 +10,27 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.scan.plan.projection import FilteredProjection
 from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.statistics import Gatherer
-from lance_core.scan.read.columns import batches_of
+from lance_core.scan.read.columns import StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import DENSE_SHARE, places, read_rows, select_rows
+from lance_core.scan.run.page_conditions import PageCondition, page_condition
 from lance_core.scan.run.strategy import Strategy
 
 # If at least this share of rows is left, a column of a later condition is decoded whole, though taking rows
 # would be cheaper: then statistics of its values are gathered, which speed up the next filter.
 _LEARNING_SHARE = 1 / 32
+# Conditions are evaluated on the pages of ranges with this many rows at least. The columns of many small
+# ranges are decoded in one call of a kernel.
+_LEAST_ROWS = 1 << 15
+# If a smaller share of rows is left, the next condition picks its values of these rows.
+_LEAST_SHARE = 1 / 8
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,8 @@ class Conjunct:
 
     expression: Expression
     columns: tuple[int, ...]
+    on_pages: PageCondition | None
+    """Form for kernels that evaluate it without decoding the column; None unless it is on one column."""
 
 
 class RowFilter:
@@ -48,7 +57,11 @@ class RowFilter:
         self.condition = condition
         self._guards = guards
         self.conjuncts = tuple(
-            Conjunct(part, tuple(dict.fromkeys(projection.inputs[path[0]] for path in columns(part))))
+            Conjunct(
+                part,
+                tuple(dict.fromkeys(projection.inputs[path[0]] for path in columns(part))),
+                page_condition(part) if strategy.on_pages else None,
+            )
             for part in conjuncts(condition)
         )
         self.columns = tuple(projection.inputs.values())
@@ -89,6 +102,14 @@ class RowFilter:
         num_rows = fragment.num_live_rows(start, end) if rows is None else len(rows)
         decoded: dict[int, list[pa.Array]] = {}
         waiting = self._order(fragment, candidate)
+        found = None
+        if num_rows and first is None:
+            found = self._on_pages(fragment, candidate, gatherer, waiting)
+        if found is not None and found.true_count < num_rows:
+            num_rows = found.true_count
+            if not waiting:
+                return Matches(fragment, start, end, num_rows, None, {}, found)
+            rows = fragment.rows_at(start, places(found))
         while waiting and num_rows:
             conjunct = self.conjuncts[waiting.pop(0)]
             for index in conjunct.columns:
@@ -119,6 +140,61 @@ class RowFilter:
             }
         held = {index: decoded[index] for index in self.held if index in decoded}
         return Matches(fragment, start, end, num_rows, rows, held)
+
+    def is_on_pages(self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer) -> bool:
+        """Return whether `matches` evaluates the first condition on pages, if their encodings allow it."""
+        order = self._order(fragment, candidate)
+        return bool(order) and self._page_column(fragment, candidate, gatherer, order) is not None
+
+    def _page_column(
+        self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer, waiting: list[int]
+    ) -> StoredColumn | None:
+        """Return the column on whose pages the first of the waiting conditions is evaluated; None if the
+        column has to be decoded.
+        """
+        conjunct = self.conjuncts[waiting[0]]
+        if (
+            candidate.rows is not None
+            or candidate.num_rows < _LEAST_ROWS
+            or conjunct.on_pages is None
+            or not self.held.isdisjoint(conjunct.columns)
+            or gatherer.wants(self._names[conjunct.columns[0]], candidate.start, candidate.end)
+        ):
+            return None
+        column = fragment.columns[conjunct.columns[0]]
+        return column if isinstance(column, StoredColumn) else None
+
+    def _on_pages(
+        self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer, waiting: list[int]
+    ) -> pa.BooleanArray | None:
+        """Evaluate the first of the waiting conditions on pages, as many as kernels can, and take them out.
+
+        Returns for each live row of the candidate range whether all of them are true; None if there are none.
+        """
+        found: pa.BooleanArray | None = None
+        start, end = candidate.start, candidate.end
+        while waiting and (found is None or found.true_count >= _LEAST_SHARE * len(found)):
+            column = self._page_column(fragment, candidate, gatherer, waiting)
+            ranges = None if column is None else column.page_ranges(start, end)
+            condition, taken = self._joined(waiting)
+            more = None if ranges is None or condition is None else condition.matches(ranges)
+            if more is None:
+                break
+            found = more if found is None else pc.and_(found, more)
+            waiting[:] = [number for number in waiting if number not in taken]
+        return None if found is None else pa.concat_arrays(fragment.live([found], start, end))
+
+    def _joined(self, waiting: list[int]) -> tuple[PageCondition | None, list[int]]:
+        """Return the first of the waiting conditions, joined with others on its column, and their numbers."""
+        condition, taken = self.conjuncts[waiting[0]].on_pages, [waiting[0]]
+        for number in waiting[1:]:
+            other = self.conjuncts[number].on_pages
+            if condition is not None and other is not None and other.column == condition.column:
+                both = condition.joined(other)
+                if both is not None:
+                    condition = both
+                    taken.append(number)
+        return condition, taken
 
     def _order(self, fragment: FragmentReader, candidate: CandidateRange) -> list[int]:
         """Return the numbers of the conjuncts to evaluate in a candidate range: guards first, and then the

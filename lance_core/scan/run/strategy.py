@@ -15,11 +15,13 @@ class Strategy:
     Attributes:
         prune: Whether statistics leave out rows.
         dense_share: Share of wanted rows from which on a column is decoded whole: 0 always, above 1 never.
+        on_pages: Whether kernels may evaluate conditions on pages, without decoding the column.
         trace: Record of the pages that are read.
         is_stream: Whether a reader waits for the first batch.
     """
 
     prune: bool = True
     dense_share: float = DENSE_SHARE
+    on_pages: bool = True
     trace: Trace | None = None
     is_stream: bool = True

@@ -1,7 +1,6 @@
 """Pages that one call of a kernel reads and decodes, compared with the Python decoders."""
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +12,9 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
-from lance_core.file.column_readers import ColumnReader, open_column
-from lance_core.file.metadata import PageMetadata, read_file_metadata
 from lance_core.file.page_ranges import PageRange, decode_page_ranges, read_batches
 from lance_core.scan.read.value_sizes import bits_before, value_bits
-from lance_core.schema.physical_columns import owns_column
-from lance_core.storage import LocalStorage
+from support.pages import Columns
 from support.written import write_file
 
 NUM_ROWS = 20_000
@@ -102,28 +98,6 @@ def table() -> pa.Table:
             options = None
         fields.append(field.with_metadata(options))
     return rows.cast(pa.schema(fields))
-
-
-class Columns:
-    """The columns of a file, opened anew or all known."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = LocalStorage(str(path.parent)).open_file(path.name)
-        self._metadata = read_file_metadata(self._file)
-        self._places: dict[str, dict[int, int]] = {}
-        place = 0
-        for field in self._metadata.schema.fields:
-            owned = [node.id for node in field.walk() if owns_column(node)]
-            self._places[field.name] = {field_id: place + k for k, field_id in enumerate(owned)}
-            place += len(owned)
-
-    def open(self, name: str) -> ColumnReader:
-        (field,) = [field for field in self._metadata.schema.fields if field.name == name]
-        return open_column(self._file, self._metadata, field, self._places[name])
-
-    def pages(self, name: str) -> Sequence[PageMetadata]:
-        """Return the pages of a leaf of a column."""
-        return self._metadata.column(next(iter(self._places[name].values()))).pages
 
 
 @pytest.fixture(scope="module", params=["2.1", "2.2"])

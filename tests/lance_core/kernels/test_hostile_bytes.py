@@ -233,6 +233,42 @@ def copied_rows(data: memoryview, is_nullable: bool) -> object:
     return rows
 
 
+def matched_rows(data: memoryview, items: bytes | None) -> object:
+    """The rows of a page of numbers, or of indices of items, that meet a condition."""
+    size = len(data)
+    pages = kernels.MiniBlocks(
+        num_rows=4,
+        positions=inputs.int64s([0]),
+        lengths=inputs.int64s([size]),
+        first_values=inputs.int64s([0, 4]),
+        large=True,
+        compression="none",
+        coding="flat",
+        bits=32,
+        def_=("flat", 0),
+        max_def=1,
+        has_nulls=True,
+        symbols=None,
+        items=None if items is None else (inputs.int64s([0, 1, 1, 1]), b"x", 3, 64),
+    )
+    descriptor = os.memfd_create("chunks")
+    try:
+        os.write(descriptor, data)
+        piece = pages, kernels.PieceReader(descriptor, size, 4096, 1 << 60), 0, 4
+        if items is None:
+            found = kernels.match_interval(piece, 32, False, 1, 2, False, True)
+        else:
+            found = kernels.match_items(piece, items, True)
+    finally:
+        os.close(descriptor)
+    if found is None:
+        raise kernels.CorruptData("refused")
+    bits, count = found
+    assert memoryview(bits)[0] < 16
+    assert memoryview(bits)[0].bit_count() == count
+    return found
+
+
 PROSE = " ".join(RNG.choices(["river", "stone", "north", "light"], k=500)).encode()
 NUMBERS = b"".join(RNG.randrange(1000).to_bytes(8, "little") for _ in range(500))
 INTS = struct.pack("<4i", *range(4))
@@ -417,6 +453,12 @@ CASES = {
     "decode_rows, runs": Case(
         lambda d: decoded_rows(d, "rle", False),
         struct.pack("<HHII4x4H2i2b", 4, 8, 8, 2, 0, 1, 0, 0, 5, 6, 3, 1),
+    ),
+    "match_interval": Case(
+        lambda d: matched_rows(d, None), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4))
+    ),
+    "match_items": Case(
+        lambda d: matched_rows(d, bytes([0, 1, 1])), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, 0, 0, 2, 1)
     ),
     "inflate lz4": Case(
         lambda d: kernels.inflate(one(d), "lz4").chunks(), lz4.block.compress(PROSE, store_size=True)

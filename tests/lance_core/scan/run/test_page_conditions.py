@@ -1,0 +1,254 @@
+"""Conditions that kernels evaluate on pages, compared with their evaluation on decoded values."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lance.file import LanceFileWriter
+
+import lance_core
+from lance_core import kernels
+from lance_core.expressions.evaluate import passing
+from lance_core.expressions.tree import Column, Comparison, Expression, IsIn, IsNull, Like, Literal, Not, Or
+from lance_core.scan.run import page_conditions, row_filter
+from lance_core.scan.run.page_conditions import PageCondition, page_condition
+from support.pages import Columns
+from support.written import write_file
+
+NUM_ROWS = 20_000
+OPERATORS = ["=", "!=", "<", "<=", ">", ">="]
+INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+FLOATS = [pa.float32(), pa.float64()]
+TIMES = [pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"), pa.timestamp("us"), pa.duration("ms")]
+NUMBERS = [*INTEGERS, *FLOATS, *TIMES]
+WORDS = ["", "a", "ab", "b", "bå", "word"]
+SPECIAL = [0.0, -0.0, 1.5, -1.5, math.nan, -math.nan, math.inf, -math.inf, 1e-45, -1e-45]
+
+
+def numbers(kind: pa.DataType) -> tuple[pa.Array, list[pa.Scalar]]:
+    """Return values of a type, extremes among them, and constants to compare them with.
+
+    There are so many values that no writer makes a dictionary of numbers, which are not searched on pages.
+    """
+    rng = np.random.default_rng(3)
+    if kind in FLOATS:
+        some = rng.normal(size=NUM_ROWS)
+        chosen = rng.integers(0, NUM_ROWS, NUM_ROWS // 4)
+        some[chosen] = np.array(SPECIAL)[rng.integers(0, len(SPECIAL), len(chosen))]
+        constants = [pa.array([value]).cast(kind, safe=False)[0] for value in [*SPECIAL, 0.7]]
+        return pa.array(some).cast(kind, safe=False), constants
+    if kind in TIMES:
+        width = kind.bit_width
+        some = rng.integers(0, 80_000, NUM_ROWS).astype(f"i{width // 8}")
+        if kind == pa.date64():
+            some *= 86_400_000
+        values = pa.array(some).view(kind)
+        return values, [values[0], values[7000]]
+    limits = np.iinfo(kind.to_pandas_dtype())
+    extremes = [int(limits.min), int(limits.min) + 1, 5, int(limits.max) - 1, int(limits.max)]
+    narrow = rng.integers(0, min(limits.max, 50_000), NUM_ROWS).astype(limits.dtype)
+    narrow[rng.integers(0, NUM_ROWS, 50)] = limits.max
+    narrow[rng.integers(0, NUM_ROWS, 50)] = limits.min
+    return pa.array(narrow, kind), [pa.scalar(value, kind) for value in [*extremes, 50]]
+
+
+def written_table() -> pa.Table:
+    rng = np.random.default_rng(4)
+    columns: dict[str, pa.Array] = {}
+    for kind in NUMBERS:
+        values = numbers(kind)[0]
+        columns[str(kind)] = values
+        columns[f"{kind} nulls"] = pc.if_else(rng.random(NUM_ROWS) < 0.3, pa.scalar(None, kind), values)
+    words = np.array(WORDS, object)[rng.integers(0, len(WORDS), NUM_ROWS)]
+    columns["word"] = pa.array(words)
+    columns["word nulls"] = pa.array(words, mask=rng.random(NUM_ROWS) < 0.3)
+    columns["bytes"] = pa.array([word.encode() for word in words], pa.large_binary())
+    return pa.table(columns)
+
+
+TABLE = written_table()
+
+
+@pytest.fixture(scope="module", params=["2.1", "2.2"])
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module", params=["ours", "reference"])
+def columns(
+    request: pytest.FixtureRequest, version: str, tmp_path_factory: pytest.TempPathFactory
+) -> Columns:
+    """The columns of a file with several pages, by either library."""
+    path = tmp_path_factory.mktemp("pages") / "a.lance"
+    if request.param == "ours":
+        write_file(path, TABLE.to_batches(max_chunksize=5000), TABLE.schema, version, page_bytes=20_000)
+    else:
+        with LanceFileWriter(str(path), TABLE.schema, version=version) as writer:
+            for batch in TABLE.to_batches(max_chunksize=5000):
+                writer.write_batch(batch)
+    return Columns(path)
+
+
+def compared(columns: Columns, name: str, condition: Expression, start: int = 0, end: int = NUM_ROWS) -> None:
+    """Evaluate a condition on the pages and on the values of rows `[start, end)`."""
+    on_pages = page_condition(condition)
+    assert on_pages is not None
+    ranges = columns.open(name).page_ranges(start, end)
+    assert ranges is not None
+    found = on_pages.matches(ranges)
+    assert found is not None, f"{condition} was not evaluated on pages"
+    found.validate(full=True)
+    values = TABLE[name].combine_chunks().slice(start, end - start)
+    expected = passing(condition, pa.record_batch({name: values}))
+    assert found.equals(expected), condition
+    # The kernel counts, too.
+    (one, *_) = ranges
+    if on_pages.interval is not None:
+        piece = one.pages, one.reader, one.start, one.end
+        matched = kernels.match_interval(piece, *on_pages.interval.for_kernel())
+        assert matched is not None
+        assert matched[1] == expected.slice(0, one.end - one.start).true_count
+
+
+def column(name: str) -> Column:
+    return Column((name,), TABLE.schema.field(name).type)
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=str)
+def test_numbers_are_compared_with_constants(columns: Columns, kind: pa.DataType) -> None:
+    for name in (str(kind), f"{kind} nulls"):
+        for constant in numbers(kind)[1]:
+            for op in OPERATORS:
+                for condition in (
+                    Comparison(op, column(name), Literal(constant)),
+                    Comparison(op, Literal(constant), column(name)),
+                ):
+                    made = page_condition(condition)
+                    assert made is not None
+                    if made.interval is None:  # no number, or every number, can meet it
+                        assert _is_extreme(constant)
+                    else:
+                        compared(columns, name, condition)
+
+
+def _is_extreme(constant: pa.Scalar) -> bool:
+    if constant.type in FLOATS:
+        return not math.isfinite(constant.as_py())
+    limits = np.iinfo(constant.type.to_pandas_dtype())
+    return constant.as_py() in (limits.min, limits.max)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_any_rows_are_compared(columns: Columns, data: st.DataObject) -> None:
+    """Ranges of rows begin and end anywhere; two comparisons of a column are joined."""
+    kind = data.draw(st.sampled_from(NUMBERS))
+    name = data.draw(st.sampled_from([str(kind), f"{kind} nulls"]))
+    start = data.draw(st.integers(0, NUM_ROWS - 1))
+    end = data.draw(st.integers(start + 1, NUM_ROWS))
+    made = []
+    for _ in range(2):
+        op, constant = data.draw(st.sampled_from(OPERATORS)), data.draw(st.sampled_from(numbers(kind)[1]))
+        made.append(page_condition(Comparison(op, column(name), Literal(constant))))
+    first, second = made
+    assert first is not None
+    assert second is not None
+    joined = first.joined(second)
+    if joined is not None:
+        compared(columns, name, joined.expression, start, end)
+    if first.interval is not None:
+        compared(columns, name, first.expression, start, end)
+
+
+@pytest.mark.parametrize("name", ["word", "word nulls", "bytes"])
+def test_conditions_on_dictionary_pages(columns: Columns, name: str) -> None:
+    """A condition is evaluated once per item; null may meet it, too."""
+    text = column(name)
+    values = pa.array(WORDS).cast(text.type)
+    made: list[Expression] = [Comparison(op, text, Literal(values[1])) for op in OPERATORS]
+    made += [IsIn(text, values[:3], False), IsIn(text, values[:3], True), Not(IsIn(text, values[:2], False))]
+    made += [IsNull(text), Not(IsNull(text)), Or((IsNull(text), made[0]))]
+    if pa.types.is_string(text.type):
+        made.append(Like(text, "%a%"))
+    for condition in made:
+        for start, end in ((0, NUM_ROWS), (77, 12_345)):
+            compared(columns, name, condition, start, end)
+
+
+def test_conditions_that_pages_cannot_answer(columns: Columns) -> None:
+    """Conditions without a form for pages, or without a result there, are evaluated on decoded values."""
+    one, two = column("int32"), column("int64")
+    assert page_condition(Or((IsNull(one), IsNull(two)))) is None
+    assert page_condition(Comparison("<", one, two)) is None
+    null = page_condition(Comparison("<", one, Literal(pa.scalar(None, pa.int32()))))
+    assert null is not None
+    ranges = columns.open("int32").page_ranges(0, NUM_ROWS)
+    assert ranges is not None
+    assert null.matches(ranges) is None
+
+
+def test_a_dictionary_as_long_as_its_rows_is_not_searched(columns: Columns) -> None:
+    ranges = columns.open("word").page_ranges(0, 10)
+    assert ranges is not None
+    made = page_condition(Comparison("=", column("word"), Literal(pa.scalar("a"))))
+    assert made is not None
+    assert made.matches(ranges) is None
+
+
+def test_damaged_pages_are_left_to_the_decoder(version: str, tmp_path: Path) -> None:
+    """T19: the kernel gives no result, and the decoder then names the page."""
+    path = str(tmp_path / "d")
+    dataset = lance_core.write_dataset(
+        pa.table({"x": np.arange(100_000) % 1000}), path, data_storage_version=version
+    )
+    assert dataset.count_rows("x = 5") == 100
+    (file,) = (tmp_path / "d" / "data").glob("*.lance")
+    data = bytearray(file.read_bytes())
+    data[:4096] = b"\xff" * 4096
+    file.write_bytes(data)
+    opened = lance_core.dataset(path, session=lance_core.Session())
+    for _ in range(2):
+        with pytest.raises(lance_core.CorruptFileError, match="page 0"):
+            opened.count_rows("x = 5")
+
+
+@pytest.mark.parametrize("deleted", [None, "id % 3 = 1"])
+def test_scans_use_pages(
+    version: str, deleted: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second filter on a column, whose statistics are known by then, does not decode it."""
+    monkeypatch.setattr(row_filter, "_LEAST_ROWS", 1)
+    names = {"n": "int32 nulls", "f": "double nulls", "w": "word"}
+    rows = pa.table({"id": range(NUM_ROWS), **{name: TABLE[stored] for name, stored in names.items()}})
+    reference = lance.write_dataset(rows, str(tmp_path / "d"), data_storage_version=version)
+    if deleted is not None:
+        reference.delete(deleted)
+    dataset = lance_core.dataset(str(tmp_path / "d"))
+    used: list[PageCondition] = []
+    matches = page_conditions.PageCondition.matches
+
+    def noted(self: PageCondition, ranges: object) -> pa.BooleanArray | None:
+        used.append(self)
+        return matches(self, ranges)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(page_conditions.PageCondition, "matches", noted)
+    for condition in (
+        "n > 20 and n <= 16000",
+        "f > 1 and f < 2 and n < 5000 and w like '%a%'",
+        "w = 'ab' and id > 5",
+        "n = 7",
+    ):
+        for _ in range(2):
+            used.clear()
+            assert dataset.count_rows(condition) == reference.count_rows(condition)
+            found = dataset.to_table(["id"], filter=condition)
+            assert found.equals(reference.to_table(["id"], filter=condition))
+        assert used, condition
