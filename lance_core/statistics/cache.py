@@ -17,11 +17,16 @@ import pyarrow as pa
 
 from lance_core.counters import CacheUse, HitCounter
 from lance_core.forks import begin_anew_after_fork
+from lance_core.statistics.column_statistics import OBJECT_BYTES
 
 # Imported late: most processes never use a filter.
 if TYPE_CHECKING:
     from lance_core.statistics.disk_cache import StatisticsDirectory
     from lance_core.statistics.zone_statistics import GatheredColumn
+
+
+_NOTHING_BYTES = 512
+"""Estimated memory of an entry without statistics."""
 
 
 class ColumnKey(NamedTuple):
@@ -45,13 +50,13 @@ class _Stored:
 
     @property
     def num_bytes(self) -> int:
-        return 512 + (0 if self.table is None else self.table.nbytes)
+        return OBJECT_BYTES + self.table.nbytes if self.table is not None else _NOTHING_BYTES
 
 
 class StatisticsCache:
     """Least recently used statistics of columns; thread-safe."""
 
-    def __init__(self, max_bytes: int = 32 << 20, directory: StatisticsDirectory | None = None) -> None:
+    def __init__(self, max_bytes: int = 64 << 20, directory: StatisticsDirectory | None = None) -> None:
         self._max_bytes = max_bytes
         self._directory = directory
         self.begin()

@@ -11,6 +11,7 @@ Source: docs/format.md, "Page statistics and checksums".
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,7 @@ def bounds_type(value_type: pa.DataType) -> pa.DataType:
     return value_type.value_type if pa.types.is_dictionary(value_type) else value_type
 
 
+@lru_cache(maxsize=256)
 def bounds_schema(value_type: pa.DataType) -> pa.Schema:
     """Return the schema of the result of `page_bounds`: the last columns of `statistics_schema`."""
     bound = bounds_type(value_type)

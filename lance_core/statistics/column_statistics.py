@@ -15,6 +15,7 @@ about rows between two pages.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -22,7 +23,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+OBJECT_BYTES = 5 << 10
+"""Memory of the objects that make a small table, beside the bytes of its values."""
 
+
+@lru_cache(maxsize=256)  # a schema of its own would be most of the memory of a small table
 def statistics_schema(value_type: pa.DataType) -> pa.Schema:
     """Return the schema of the statistics of a column of type `value_type`."""
     return pa.schema(

@@ -132,6 +132,7 @@ class FilePageStatistics:
         rows = self._rows(number)
         if rows is None or not has_bounds(value_type):
             return None
+        rows = rows.take(np.arange(len(rows)))  # a copy, which does not keep the statistics of all columns
         bounds = []
         for side in ("min", "max"):
             bound = decode_bounds(rows[side].combine_chunks(), value_type)

@@ -15,13 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.statistics.collect import page_bounds
-from lance_core.statistics.column_statistics import statistics_schema
+from lance_core.statistics.column_statistics import OBJECT_BYTES, statistics_schema
 
 ZONE_ROWS = 8192
 _LEAST_ROWS = 1024
 """Minimum rows of a zone, except for a zone that fills the gap between known rows."""
-_ENTRY_BYTES = 512
-"""Estimated bytes of an empty entry."""
 
 
 class GatheredColumn:
@@ -42,7 +40,7 @@ class GatheredColumn:
         self._table = known
         self._unknown_rows = 0 if known is not None else num_rows
         self._lock = threading.Lock()
-        self.num_bytes = _ENTRY_BYTES + (0 if known is None else known.nbytes)
+        self.num_bytes = OBJECT_BYTES + (0 if known is None else known.nbytes)
 
     @property
     def is_complete(self) -> bool:
@@ -57,6 +55,9 @@ class GatheredColumn:
         with self._lock:
             if self._table is None and self._zones:
                 self._table = self._assemble()
+                if self.is_complete:
+                    self._zones.clear()
+                    self.num_bytes = OBJECT_BYTES + self._table.nbytes
             return self._table
 
     def add(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
@@ -97,7 +98,7 @@ class GatheredColumn:
             self._zones.insert(at, zones)
             self._table = None
             self._unknown_rows -= end - start
-            self.num_bytes += zones.nbytes + _ENTRY_BYTES
+            self.num_bytes += zones.nbytes + OBJECT_BYTES
 
     def _assemble(self) -> pa.Table:
         zones = pa.Table.from_batches(self._zones).combine_chunks()
