@@ -267,6 +267,7 @@ def main() -> None:
             "memory second quarter": int(first) >> 20,
             "memory last quarter": int(last) >> 20,
             "memory peak": max(memory) >> 20,
+            "memory every 10 s": [size >> 20 for size in memory[::10]],
         }
     print(f"work: {figures['work']} of one client at a time (aim: at least 0.85)")
     print(f"full scans: most bytes of a client / fewest: {figures['shares of scans']} (aim: below 2)")

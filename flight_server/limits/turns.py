@@ -18,8 +18,9 @@ _FREE_BYTES = 4 << 20
 # A client that takes a window more slowly than this is slow.
 _SLOW_SECONDS = 0.02
 _SLOW_BYTES_PER_SECOND = 64 << 20
-_LONGEST_REST_SECONDS = 0.02
-"""Longest time for which no turn begins after another one, while short calls come in."""
+# While short calls come in, no turn begins after another one for so many times as long as that one took.
+_REST_SHARE = 2
+_LONGEST_REST_SECONDS = 0.04
 _MOST_BEHIND_BYTES = 64 << 20
 """Bytes by which a stream may be behind the others and still catch up."""
 
@@ -103,7 +104,7 @@ class Turns:
             if self._sending.pop(stream, None) is None:
                 return
             if self._processors.have_short_calls:
-                self._rest_until = time.monotonic() + min(seconds, _LONGEST_REST_SECONDS)
+                self._rest_until = time.monotonic() + min(_REST_SHARE * seconds, _LONGEST_REST_SECONDS)
             self._changed.notify_all()
 
 
