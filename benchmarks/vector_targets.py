@@ -6,7 +6,8 @@
 2. Both search the index that was built here, in turn in one process. The parameters are those with which
    the reference is fastest at the wanted recall. Then both compare all vectors, and so does faiss, if it is
    installed.
-3. Both search again, each in a process of its own, for its peak memory. Pages of mapped data files are not
+3. A server process and `flight_client` search the same index, in turn with a search in this process.
+4. Both search again, each in a process of its own, for its peak memory. Pages of mapped data files are not
    counted: they are in the cache of the system in any case.
 """
 
@@ -29,6 +30,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+import flight_client
+from benchmarks.flight_scan import running
 from benchmarks.measure import interleave
 from benchmarks.peak_memory import MODULES
 from benchmarks.vector_index_builds import NUM_NEAREST, build_apart
@@ -39,6 +42,9 @@ _PROBES = (5, 10, 20, 40, 80)
 _FACTORS = (5, 10, 20, 40)
 _DIRECTIONS = 24
 _NOISE = np.float32(0.2)
+
+_MOST_MORE_MS = 1.0
+"""Aim for what a search over Flight takes in addition to a local one."""
 
 Vectors = npt.NDArray[np.float32]
 Parameters = dict[str, int]
@@ -75,13 +81,14 @@ def _measure(folder: Path, num_rows: int, dimension: int, recall: float, runs: i
     print(f"{num_rows} x {dimension}, IVF_PQ {settings}", flush=True)
     builds = {}
     for name in MODULES:
-        lance.write_dataset(table, str(folder / name), max_rows_per_file=-(-num_rows // 4))
-        builds[name] = build_apart(name, str(folder / name), "IVF_PQ", settings)
+        path = str(folder / f"{name}.lance")
+        lance.write_dataset(table, path, max_rows_per_file=-(-num_rows // 4))
+        builds[name] = build_apart(name, path, "IVF_PQ", settings)
     del table, column
     _print("build, s", {name: facts["seconds"] for name, facts in builds.items()}, 1)
     _print("build, peak MB", {name: facts["peak"] / 1e6 for name, facts in builds.items()}, 1)
 
-    path = str(folder / "ours")
+    path = str(folder / "ours.lance")
     datasets = {name: importlib.import_module(module).dataset(path) for name, module in MODULES.items()}
     exact = _found(_ask(datasets["pylance"], queries, {"use_index": 0}))
     found = _fastest(datasets["pylance"], queries, exact, recall)
@@ -95,6 +102,7 @@ def _measure(folder: Path, num_rows: int, dimension: int, recall: float, runs: i
         one, many = _searches(datasets, queries, found)
         _print("indexed, ms per query", _times(one, NUM_QUERIES * 2, warm_ups=NUM_QUERIES), 1.2)
         _print(f"indexed, ms for {NUM_QUERIES} queries", _times(many, runs), 1.2)
+        _print_served(folder, datasets["ours"], queries, found)
     one, many = _searches(datasets, queries, {"use_index": 0})
     flat = flat_search(vectors)
     for title, searches, asked in (
@@ -110,6 +118,27 @@ def _measure(folder: Path, num_rows: int, dimension: int, recall: float, runs: i
         if parameters is not None:
             peaks = {name: _peak_apart(name, path, folder / "queries.npy", parameters) for name in MODULES}
             _print(f"{title}, peak MB", {name: peak / 1e6 for name, peak in peaks.items()}, 1)
+
+
+def _print_served(folder: Path, local: Any, queries: Vectors, parameters: Parameters) -> None:
+    """Print how long a search of one query takes here and through a server on this machine."""
+    with (
+        running("ours", "flight_server.cli", "serve", str(folder), "--port", "0") as server,
+        flight_client.connect(server.uri) as client,
+    ):
+        remote = client.dataset("ours")
+        numbers = _endless(len(queries))
+
+        def served() -> pa.Table:
+            query = queries[next(numbers)]
+            return remote.search(query, k=NUM_NEAREST, columns=["id"], metric="l2", **parameters)
+
+        here = _searches({"local": local}, queries, parameters)[0]
+        times = _times({**here, "served": served}, NUM_QUERIES * 3, warm_ups=NUM_QUERIES)
+    more = times["served"] - times["local"]
+    verdict = "holds" if more <= _MOST_MORE_MS else "MISSED"
+    shown = f"local {times['local']:.2f}, served {times['served']:.2f}"
+    print(f"over Flight, ms per query: {shown} (+ {more:.2f}, aim {_MOST_MORE_MS}: {verdict})", flush=True)
 
 
 def embeddings(num_rows: int, dimension: int, seed: int) -> Vectors:

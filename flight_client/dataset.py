@@ -262,7 +262,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             return self._snapshot.search(selection, {**arguments, "q": q, "column": column, "k": k})
         if column is not None or arguments:
             raise InvalidInputError(f"{min(arguments, default='column')}: expected a vector q beside it")
-        return self._snapshot.scanner(replace(selection, limit=k)).to_table(progress=False)
+        return self._snapshot.scanner(replace(selection, limit=k)).search()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return all rows as a stream of Arrow, for `pa.table(dataset)`, `pl.DataFrame(dataset)`, ..."""
@@ -330,7 +330,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         self, num_rows: int, columns: Columns = None, filter: Condition = None, **arguments: Any
     ) -> pa.Table:
         """Return the first rows; arguments are those of `scanner`."""
-        return self.scanner(columns, filter, limit=num_rows, **arguments).to_table()
+        return self.scanner(columns, filter, limit=num_rows, **arguments).head(num_rows)
 
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
         """Return the rows at the row offsets `[start, end)`; of a filtered dataset at these positions among

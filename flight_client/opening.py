@@ -43,7 +43,8 @@ def open_snapshot(
     # If rows are hidden from the caller, the server counts the others only when it is asked.
     if num_rows < 0:
         num_rows = connections.action("count_rows", target.fields(), repeat=True)["count"]
-    return Snapshot(connections, target, schema, stored_schema, num_rows, options)
+    num_servers = max(described.get("servers", len(connections.uris)), len(connections.uris))
+    return Snapshot(connections, target, schema, stored_schema, num_rows, num_servers, options)
 
 
 def _scan_schema(connections: Connections, target: Target) -> pa.Schema:

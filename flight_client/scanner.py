@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_FEW_ROWS = 1000
+"""Rows that are read by one call, without a plan."""
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """Options of reads. Can be pickled."""
@@ -122,6 +126,8 @@ class Snapshot:
     stored_schema: pa.Schema
     """Schema of all columns as appended rows have them: blobs as values."""
     num_rows: int
+    num_servers: int
+    """Number of servers that share the reads of a plan, when the version was opened."""
     options: ReadOptions
 
     def scanner(self, selection: Selection) -> RemoteScanner:
@@ -252,7 +258,8 @@ class RemoteScanner:
         """Return the first rows."""
         limit = self._selection.limit
         fewer = num_rows if limit is None else min(num_rows, limit)
-        return self._with(limit=fewer).to_table()
+        first = self._with(limit=fewer)
+        return first._at_once() if fewer <= _FEW_ROWS and self._filter.rest is None else first.to_table()
 
     def take(self, indices: Any) -> pa.Table:
         """Return rows of the result by position.
@@ -308,11 +315,14 @@ class RemoteScanner:
             InvalidInputError: see `projected_schema`.
         """
         selection = self._selection
+        if self._snapshot.num_servers == 1 and self._filter.rest is None:
+            return self._at_once()
         nearest, hybrid = selection.nearest or {}, selection.hybrid
         columns = selection.columns
         is_filtered = selection.filter is not None or selection.condition is not None
         if (
-            isinstance(columns, Mapping)
+            selection.nearest is None
+            or isinstance(columns, Mapping)
             or selection.order_by
             or (columns is not None and not {ROW_ID, ROW_ADDRESS}.isdisjoint(columns))
             or (is_filtered and not selection.prefilter)
@@ -342,6 +352,15 @@ class RemoteScanner:
         if not scanner._limit_is_ours and self._filter.rest is None and scanner.plan.total_records >= 0:
             return int(scanner.plan.total_records)
         return sum(batch.num_rows for batch in scanner.to_batches())
+
+    def _at_once(self) -> pa.Table:
+        """Return all rows by one call, which plans and reads. The server must evaluate the whole filter."""
+        ticket = flight.Ticket(to_json({"scan": self._command()}))
+
+        def run(connection: Connection) -> pa.Table:
+            return connection.client.do_get(ticket).read_all()
+
+        return self._connections.call(run)
 
     def _with(self, **changes: Any) -> RemoteScanner:
         return RemoteScanner(self._snapshot, replace(self._selection, **changes))

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 import flight_client
 import lance_core
-from flight_client import InvalidInputError, RemoteDataset
+from flight_client import InvalidInputError, RemoteDataset, scanner
 from flight_server.cli import app
 from flight_server.proto.command_pb2 import Command
 from support.cluster import Cluster
@@ -233,11 +233,34 @@ def test_a_snapshot_is_searched_whatever_is_committed(tmp_path: Path, table: pa.
     with serving(tmp_path, tmp_path / "server.log") as server, flight_client.connect(server.uri) as client:
         remote = client.dataset("s")
         before = remote.search(QUERY, k=5)
-        scanner = remote.scanner(nearest={"q": QUERY, "k": 5})
-        assert scanner.plan.schema == before.schema
+        scan = remote.scanner(nearest={"q": QUERY, "k": 5})
+        assert scan.plan.schema == before.schema
         dataset.insert(table.slice(100))
-        assert scanner.to_table() == before
+        assert scan.to_table() == before
         assert client.dataset("s").search(QUERY, k=5) != before
+
+
+def test_one_server_plans_and_reads_in_one_call(
+    tmp_path: Path, table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Searches and few rows need no plan where no other server can share the work."""
+    local = lance_core.write_dataset(table, tmp_path / "s.lance", max_rows_per_file=300)
+    with serving(tmp_path, tmp_path / "server.log") as server, flight_client.connect(server.uri) as client:
+        remote = client.dataset("s")
+        expected = remote.scanner(nearest={"q": QUERY, "k": 5}, columns=["id"]).to_table()
+
+        def refuse(*arguments: object) -> None:
+            raise AssertionError("a plan was asked for")
+
+        monkeypatch.setattr(scanner, "_planned", refuse)
+        assert remote.search(QUERY, k=5, columns=["id"]) == expected
+        assert remote.search(QUERY, k=5, columns=["id"], filter="id < 0") == expected.slice(0, 0)
+        assert remote.head(7) == local.to_table(limit=7)
+        assert remote.head(5, filter="id > 20") == local.to_table(filter="id > 20", limit=5)
+        with pytest.raises(InvalidInputError, match="bananas"):
+            remote.search(QUERY, k=5, filter="bananas > 1")
+        with pytest.raises(AssertionError, match="a plan was asked for"):
+            remote.head(5000)
 
 
 def test_the_command_line_searches(

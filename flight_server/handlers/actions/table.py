@@ -26,6 +26,7 @@ def describe(service: Service, body: bytes) -> dict[str, Any]:
         "metadata": described.metadata,
         "tags": list(described.tags),
         "branches": list(described.branches),
+        "servers": service.servers.count,
     }
 
 
