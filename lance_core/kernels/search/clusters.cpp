@@ -4,13 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include "search/row_sums.hpp"
-
 namespace lance {
 
 namespace {
-
-typedef int32_t Numbers __attribute__((vector_size(64)));
 
 constexpr size_t kLanes = 16;  // centroids that are compared at once
 constexpr size_t kRows = 8;    // vectors that are compared at once
@@ -53,38 +49,56 @@ struct PackedCentroids {
   float* floats() const { return reinterpret_cast<float*>(values.data()); }
 };
 
-// `rows` has kRows vectors dimension by dimension: [dimension][kRows].
-LANCE_MULTIVERSION void nearest_of_block(const float* rows, const float* packed, size_t dimension, size_t num_groups,
-                                         uint32_t* clusters, float* scores) {
-  Floats least[kRows];
-  Numbers where[kRows];
-  for (size_t r = 0; r < kRows; ++r) {
-    least[r] = Floats{} + std::numeric_limits<float>::infinity();
-    where[r] = Numbers{};
+// Vectors of `kBytes`, which must be those of the processor: compilers keep wider ones in memory.
+template <size_t kBytes>
+struct Lanes {
+  typedef float Floats __attribute__((vector_size(kBytes)));
+  typedef int32_t Numbers __attribute__((vector_size(kBytes)));
+  static constexpr size_t kWidth = kBytes / sizeof(float);
+  static constexpr size_t kParts = kLanes / kWidth;  // of a group of centroids
+};
+
+// Finds the nearest centroids of R of the kRows vectors in `rows`, which has them dimension by dimension:
+// [dimension][kRows]. Their sums fill the registers of the processor.
+template <size_t kBytes, size_t R>
+__attribute__((always_inline)) inline void nearest_of_rows(const float* rows, const float* packed, size_t dimension,
+                                                           size_t num_groups, uint32_t* clusters, float* scores) {
+  using L = Lanes<kBytes>;
+  typename L::Floats least[R];
+  typename L::Numbers where[R];
+  for (size_t r = 0; r < R; ++r) {
+    least[r] = typename L::Floats{} + std::numeric_limits<float>::infinity();
+    where[r] = typename L::Numbers{};
   }
-  Numbers numbers;
-  for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) numbers[lane] = lane;
+  typename L::Numbers numbers;
+  for (size_t lane = 0; lane < L::kWidth; ++lane) numbers[lane] = static_cast<int32_t>(lane);
   for (size_t group = 0; group < num_groups; ++group, packed += (dimension + 1) * kLanes) {
-    Floats sums[kRows];
-    Floats bias;
-    std::memcpy(&bias, packed + dimension * kLanes, sizeof bias);
-    for (size_t r = 0; r < kRows; ++r) sums[r] = bias;
+    typename L::Floats sums[L::kParts][R];
+    for (size_t part = 0; part < L::kParts; ++part) {
+      typename L::Floats bias;
+      std::memcpy(&bias, packed + dimension * kLanes + part * L::kWidth, sizeof bias);
+      for (size_t r = 0; r < R; ++r) sums[part][r] = bias;
+    }
     for (size_t j = 0; j < dimension; ++j) {
-      Floats centroid;
-      std::memcpy(&centroid, packed + j * kLanes, sizeof centroid);
-      for (size_t r = 0; r < kRows; ++r) sums[r] -= centroid * rows[j * kRows + r];
+      for (size_t part = 0; part < L::kParts; ++part) {
+        typename L::Floats centroid;
+        std::memcpy(&centroid, packed + j * kLanes + part * L::kWidth, sizeof centroid);
+        for (size_t r = 0; r < R; ++r) sums[part][r] -= centroid * rows[j * kRows + r];
+      }
     }
-    for (size_t r = 0; r < kRows; ++r) {
-      Numbers nearer = sums[r] < least[r];
-      least[r] = nearer ? sums[r] : least[r];
-      where[r] = nearer ? numbers : where[r];
+    for (size_t part = 0; part < L::kParts; ++part) {
+      for (size_t r = 0; r < R; ++r) {
+        typename L::Numbers nearer = sums[part][r] < least[r];
+        least[r] = nearer ? sums[part][r] : least[r];
+        where[r] = nearer ? numbers : where[r];
+      }
+      numbers += static_cast<int32_t>(L::kWidth);
     }
-    numbers += static_cast<int32_t>(kLanes);
   }
-  for (size_t r = 0; r < kRows; ++r) {
+  for (size_t r = 0; r < R; ++r) {
     float score = least[r][0];
     int32_t number = where[r][0];
-    for (size_t lane = 1; lane < kLanes; ++lane) {
+    for (size_t lane = 1; lane < L::kWidth; ++lane) {
       float other = least[r][lane];
       if (other < score || (other == score && where[r][lane] < number)) {
         score = other;
@@ -96,6 +110,37 @@ LANCE_MULTIVERSION void nearest_of_block(const float* rows, const float* packed,
   }
 }
 
+template <size_t kBytes, size_t R>
+__attribute__((always_inline)) inline void nearest_in_steps(const float* rows, const float* packed, size_t dimension,
+                                                            size_t num_groups, uint32_t* clusters, float* scores) {
+  for (size_t r = 0; r < kRows; r += R) {
+    nearest_of_rows<kBytes, R>(rows + r, packed, dimension, num_groups, clusters + r, scores + r);
+  }
+}
+
+using NearestOfBlock = void (*)(const float*, const float*, size_t, size_t, uint32_t*, float*);
+
+__attribute__((target("avx512f"))) void nearest_avx512(const float* rows, const float* packed, size_t dimension,
+                                                       size_t num_groups, uint32_t* clusters, float* scores) {
+  nearest_in_steps<64, 8>(rows, packed, dimension, num_groups, clusters, scores);
+}
+
+__attribute__((target("avx2,fma"))) void nearest_avx2(const float* rows, const float* packed, size_t dimension,
+                                                      size_t num_groups, uint32_t* clusters, float* scores) {
+  nearest_in_steps<32, 4>(rows, packed, dimension, num_groups, clusters, scores);
+}
+
+void nearest_plain(const float* rows, const float* packed, size_t dimension, size_t num_groups, uint32_t* clusters,
+                   float* scores) {
+  nearest_in_steps<16, 2>(rows, packed, dimension, num_groups, clusters, scores);
+}
+
+NearestOfBlock nearest_of_block() {
+  if (__builtin_cpu_supports("avx512f")) return nearest_avx512;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return nearest_avx2;
+  return nearest_plain;
+}
+
 }  // namespace
 
 Assignment nearest_centroids(Nearness nearness, const float* vectors, size_t num_vectors, size_t stride,
@@ -104,6 +149,7 @@ Assignment nearest_centroids(Nearness nearness, const float* vectors, size_t num
   if (num_vectors == 0) return result;
   PackedCentroids packed(nearness, centroids, num_centroids, dimension);
   std::vector<float> block(dimension * kRows);
+  const NearestOfBlock find_nearest = nearest_of_block();
   for (size_t start = 0; start < num_vectors; start += kRows) {
     size_t n = std::min(kRows, num_vectors - start);
     double norms[kRows] = {};
@@ -117,7 +163,7 @@ Assignment nearest_centroids(Nearness nearness, const float* vectors, size_t num
     }
     uint32_t clusters[kRows];
     float scores[kRows];
-    nearest_of_block(block.data(), packed.floats(), dimension, packed.num_groups, clusters, scores);
+    find_nearest(block.data(), packed.floats(), dimension, packed.num_groups, clusters, scores);
     for (size_t r = 0; r < n; ++r) {
       if (nearness == Nearness::squared_distance) {
         scores[r] = std::max(0.0f, static_cast<float>(norms[r] + scores[r]));
