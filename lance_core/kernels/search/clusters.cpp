@@ -4,6 +4,8 @@
 #include <limits>
 #include <vector>
 
+#include "search/widths.hpp"
+
 namespace lance {
 
 namespace {
@@ -49,7 +51,7 @@ struct PackedCentroids {
   float* floats() const { return reinterpret_cast<float*>(values.data()); }
 };
 
-// Vectors of `kBytes`, which must be those of the processor: compilers keep wider ones in memory.
+// Vectors of `kBytes`.
 template <size_t kBytes>
 struct Lanes {
   typedef float Floats __attribute__((vector_size(kBytes)));
@@ -118,28 +120,11 @@ __attribute__((always_inline)) inline void nearest_in_steps(const float* rows, c
   }
 }
 
-using NearestOfBlock = void (*)(const float*, const float*, size_t, size_t, uint32_t*, float*);
-
-__attribute__((target("avx512f"))) void nearest_avx512(const float* rows, const float* packed, size_t dimension,
-                                                       size_t num_groups, uint32_t* clusters, float* scores) {
-  nearest_in_steps<64, 8>(rows, packed, dimension, num_groups, clusters, scores);
-}
-
-__attribute__((target("avx2,fma"))) void nearest_avx2(const float* rows, const float* packed, size_t dimension,
-                                                      size_t num_groups, uint32_t* clusters, float* scores) {
-  nearest_in_steps<32, 4>(rows, packed, dimension, num_groups, clusters, scores);
-}
-
-void nearest_plain(const float* rows, const float* packed, size_t dimension, size_t num_groups, uint32_t* clusters,
-                   float* scores) {
-  nearest_in_steps<16, 2>(rows, packed, dimension, num_groups, clusters, scores);
-}
-
-NearestOfBlock nearest_of_block() {
-  if (__builtin_cpu_supports("avx512f")) return nearest_avx512;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return nearest_avx2;
-  return nearest_plain;
-}
+LANCE_BY_WIDTH(nearest_of_block,
+               (const float* rows, const float* packed, size_t dimension, size_t num_groups, uint32_t* clusters,
+                float* scores),
+               (rows, packed, dimension, num_groups, clusters, scores),
+               nearest_in_steps<kBytes, kBytes / 8>(rows, packed, dimension, num_groups, clusters, scores))
 
 }  // namespace
 
@@ -149,7 +134,6 @@ Assignment nearest_centroids(Nearness nearness, const float* vectors, size_t num
   if (num_vectors == 0) return result;
   PackedCentroids packed(nearness, centroids, num_centroids, dimension);
   std::vector<float> block(dimension * kRows);
-  const NearestOfBlock find_nearest = nearest_of_block();
   for (size_t start = 0; start < num_vectors; start += kRows) {
     size_t n = std::min(kRows, num_vectors - start);
     double norms[kRows] = {};
@@ -163,7 +147,7 @@ Assignment nearest_centroids(Nearness nearness, const float* vectors, size_t num
     }
     uint32_t clusters[kRows];
     float scores[kRows];
-    find_nearest(block.data(), packed.floats(), dimension, packed.num_groups, clusters, scores);
+    nearest_of_block(block.data(), packed.floats(), dimension, packed.num_groups, clusters, scores);
     for (size_t r = 0; r < n; ++r) {
       if (nearness == Nearness::squared_distance) {
         scores[r] = std::max(0.0f, static_cast<float>(norms[r] + scores[r]));

@@ -21,17 +21,17 @@ constexpr int kNumScales = 28;
 LANCE_INLINE float closeness(const float* sizes, size_t padded, float scale, float most) {
   Floats products{}, squares{};
   Floats top = Floats{} + (most + 0.5f);
-  for (size_t i = 0; i < padded; i += 16) {
+  for (size_t i = 0; i < padded; i += kFloats) {
     Floats size;
     std::memcpy(&size, sizes + i, sizeof size);
-    typedef int32_t Whole __attribute__((vector_size(64)));
+    typedef int32_t Whole __attribute__((vector_size(sizeof(Floats))));
     Floats coded = __builtin_convertvector(__builtin_convertvector(size * scale, Whole), Floats) + 0.5f;
     coded = coded < top ? coded : top;
     products += coded * size;
     squares += coded * coded;
   }
   float product = 0, square = 0;
-  for (int lane = 0; lane < 16; ++lane) {
+  for (size_t lane = 0; lane < kFloats; ++lane) {
     product += products[lane];
     square += squares[lane];
   }
@@ -39,7 +39,7 @@ LANCE_INLINE float closeness(const float* sizes, size_t padded, float scale, flo
 }
 
 LANCE_MULTIVERSION void code_vector(const float* vector, size_t dimension, float most, float* sizes, uint8_t* codes) {
-  size_t padded = (dimension + 15) / 16 * 16;
+  size_t padded = (dimension + kFloats - 1) / kFloats * kFloats;
   float largest = 0;
   for (size_t i = 0; i < dimension; ++i) {
     sizes[i] = std::fabs(vector[i]);
@@ -67,7 +67,7 @@ LANCE_MULTIVERSION void code_vector(const float* vector, size_t dimension, float
 
 void code_sizes(const float* vectors, size_t num_vectors, size_t dimension, unsigned bits, uint8_t* codes) {
   if (bits < 1 || bits > 8) corrupt("codes of %u bits", bits);
-  std::vector<float> sizes((dimension + 15) / 16 * 16);
+  std::vector<float> sizes((dimension + kFloats - 1) / kFloats * kFloats);
   float most = static_cast<float>((1u << bits) - 1);
   for (size_t row = 0; row < num_vectors; ++row) {
     code_vector(vectors + row * dimension, dimension, most, sizes.data(), codes + row * dimension);

@@ -10,7 +10,8 @@
 
 namespace lance {
 
-typedef float Floats __attribute__((vector_size(64)));
+typedef float Floats __attribute__((vector_size(32)));
+constexpr size_t kFloats = 8;
 
 float squared_distance(const float* a, const float* b, size_t size);
 float product(const float* a, const float* b, size_t size);
@@ -22,36 +23,40 @@ namespace lanes {
 
 #define LANCE_INLINE inline __attribute__((always_inline))
 
-// Calls `add(sums, x, y)` with 16 elements of both vectors at a time, the rest padded with zeros.
+// Loads floats.
+LANCE_INLINE Floats load_floats(const float* from) {
+  Floats values;
+  std::memcpy(&values, from, sizeof values);
+  return values;
+}
+
+// Calls `add(sums, x, y)` with 8 elements of both vectors at a time, the rest padded with zeros.
 template <class T, class Add>
 LANCE_INLINE float sum_over(const float* a, const T* b, size_t size, Add add) {
-  typedef T Other __attribute__((vector_size(16 * sizeof(T))));
-  Floats sums[2] = {};
-  auto step = [&](Floats& into, const float* from_a, const T* from_b) __attribute__((always_inline)) {
-    Floats x;
-    Other y;
-    std::memcpy(&x, from_a, sizeof x);
-    std::memcpy(&y, from_b, sizeof y);
-    add(into, x, __builtin_convertvector(y, Floats));
+  constexpr size_t kStep = 4 * kFloats;
+  Floats sums[4] = {};
+  auto steps = [&](const float* from_a, const float* from_b) __attribute__((always_inline)) {
+    for (size_t k = 0; k < 4; ++k) add(sums[k], load_floats(from_a + k * kFloats), load_floats(from_b + k * kFloats));
   };
+  float converted[kStep];
   size_t i = 0;
-  for (; i + 32 <= size; i += 32) {
-    step(sums[0], a + i, b + i);
-    step(sums[1], a + i + 16, b + i + 16);
-  }
-  for (; i + 16 <= size; i += 16) {
-    step(sums[0], a + i, b + i);
+  for (; i + kStep <= size; i += kStep) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      steps(a + i, b + i);
+    } else {
+      for (size_t k = 0; k < kStep; ++k) converted[k] = static_cast<float>(b[i + k]);
+      steps(a + i, converted);
+    }
   }
   if (i < size) {
-    float rest_a[16] = {};
-    T rest_b[16] = {};
-    std::memcpy(rest_a, a + i, (size - i) * sizeof(float));
-    std::memcpy(rest_b, b + i, (size - i) * sizeof(T));
-    step(sums[1], rest_a, rest_b);
+    float rest[kStep] = {};
+    std::memcpy(rest, a + i, (size - i) * sizeof(float));
+    for (size_t k = 0; k < kStep; ++k) converted[k] = i + k < size ? static_cast<float>(b[i + k]) : 0.0f;
+    steps(rest, converted);
   }
-  Floats both = sums[0] + sums[1];
+  Floats both = (sums[0] + sums[1]) + (sums[2] + sums[3]);
   float sum = 0;
-  for (int lane = 0; lane < 16; ++lane) sum += both[lane];
+  for (int lane = 0; lane < static_cast<int>(kFloats); ++lane) sum += both[lane];
   return sum;
 }
 

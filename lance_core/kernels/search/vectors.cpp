@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-// AVX2 alone has no fused multiplication and addition.
+#include "search/widths.hpp"
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define LANCE_FUSED __attribute__((target_clones("avx512f", "fma", "default")))
 #define LANCE_POPCOUNT __attribute__((target_clones("popcnt", "default")))
 #else
-#define LANCE_FUSED
 #define LANCE_POPCOUNT
 #endif
 #define LANCE_INLINE inline __attribute__((always_inline))
@@ -25,38 +24,43 @@ constexpr size_t kFewQueries = 8;
 template <class T>
 constexpr size_t kLanes = kLaneBytes / sizeof(T);
 
-template <class T>
-struct Lanes;
-template <>
-struct Lanes<float> {
-  typedef float Full __attribute__((vector_size(64)));
-  typedef float Part __attribute__((vector_size(16)));
+template <class T, size_t kBytes>
+struct Vector {
+  typedef T Type __attribute__((vector_size(kBytes)));
 };
-template <>
-struct Lanes<double> {
-  typedef double Full __attribute__((vector_size(64)));
-  typedef double Part __attribute__((vector_size(16)));
+
+// The lanes of `kLaneBytes`, in vectors of `kBytes`.
+template <class T, size_t kBytes>
+struct Lanes {
+  using Full = typename Vector<T, kBytes>::Type;
+  using Part = typename Vector<T, 16>::Type;
+  static constexpr size_t kWidth = kBytes / sizeof(T);
+  static constexpr size_t kNumVectors = kLaneBytes / kBytes;
 };
 
 // Sums of `rows[r] * query` or, if `kSquares`, of `(rows[r] - query)^2`.
-template <bool kSquares, class T>
+template <size_t kBytes, bool kSquares, class T>
 LANCE_INLINE void sum_tile(const uint8_t* const* rows, const T* query, size_t dimension, T* sums) {
-  using Full = typename Lanes<T>::Full;
-  using Part = typename Lanes<T>::Part;
+  using L = Lanes<T, kBytes>;
+  using Full = typename L::Full;
+  using Part = typename L::Part;
   constexpr size_t kPart = sizeof(Part) / sizeof(T);
-  Full total[kRowTile] = {};
+  Full total[kRowTile][L::kNumVectors] = {};
   size_t i = 0;
   for (; i + kLanes<T> <= dimension; i += kLanes<T>) {
-    Full q;
-    std::memcpy(&q, query + i, sizeof(q));
-    for (size_t r = 0; r < kRowTile; ++r) {
-      Full x;
-      std::memcpy(&x, rows[r] + i * sizeof(T), sizeof(x));
-      if constexpr (kSquares) {
-        x -= q;
-        total[r] += x * x;
-      } else {
-        total[r] += x * q;
+    for (size_t v = 0; v < L::kNumVectors; ++v) {
+      size_t at = i + v * L::kWidth;
+      Full q;
+      std::memcpy(&q, query + at, sizeof(q));
+      for (size_t r = 0; r < kRowTile; ++r) {
+        Full x;
+        std::memcpy(&x, rows[r] + at * sizeof(T), sizeof(x));
+        if constexpr (kSquares) {
+          x -= q;
+          total[r][v] += x * x;
+        } else {
+          total[r][v] += x * q;
+        }
       }
     }
   }
@@ -99,36 +103,39 @@ LANCE_INLINE void sum_tile(const uint8_t* const* rows, const T* query, size_t di
 }
 
 // Sums of each row and a group of queries that are stored dimension by dimension.
-template <bool kSquares, class T>
+template <size_t kBytes, bool kSquares, class T>
 LANCE_INLINE void sum_group(const uint8_t* const* rows, const T* group, size_t dimension, T* sums, size_t row_length) {
-  using Full = typename Lanes<T>::Full;
-  Full total[kTransposedTile] = {};
+  using L = Lanes<T, kBytes>;
+  using Full = typename L::Full;
+  Full total[kTransposedTile][L::kNumVectors] = {};
   for (size_t i = 0; i < dimension; ++i) {
-    Full q;
-    std::memcpy(&q, group + i * kLanes<T>, sizeof(q));
+    Full q[L::kNumVectors];
+    std::memcpy(q, group + i * kLanes<T>, sizeof(q));
     for (size_t r = 0; r < kTransposedTile; ++r) {
       T x = load<T>(rows[r] + i * sizeof(T));
-      if constexpr (kSquares) {
-        Full d = x - q;
-        total[r] += d * d;
-      } else {
-        total[r] += x * q;
+      for (size_t v = 0; v < L::kNumVectors; ++v) {
+        if constexpr (kSquares) {
+          Full d = x - q[v];
+          total[r][v] += d * d;
+        } else {
+          total[r][v] += x * q[v];
+        }
       }
     }
   }
   for (size_t r = 0; r < kTransposedTile; ++r) {
-    std::memcpy(sums + r * row_length, &total[r], sizeof(Full));
+    std::memcpy(sums + r * row_length, total[r], kLaneBytes);
   }
 }
 
 // Sums of one query after the other, at `sums[row * num_queries + query]`. The rows are a multiple of `kRowTile`.
-template <bool kSquares, class T>
+template <size_t kBytes, bool kSquares, class T>
 LANCE_INLINE void sum_each(const uint8_t* const* rows, size_t num_rows, const T* queries, size_t num_queries,
                            size_t dimension, T* sums) {
   for (size_t row = 0; row < num_rows; row += kRowTile) {
     for (size_t query = 0; query < num_queries; ++query) {
       T found[kRowTile];
-      sum_tile<kSquares>(rows + row, queries + query * dimension, dimension, found);
+      sum_tile<kBytes, kSquares>(rows + row, queries + query * dimension, dimension, found);
       for (size_t r = 0; r < kRowTile; ++r) {
         sums[(row + r) * num_queries + query] = found[r];
       }
@@ -137,34 +144,39 @@ LANCE_INLINE void sum_each(const uint8_t* const* rows, size_t num_rows, const T*
 }
 
 // Sums of all groups of queries. The rows are a multiple of `kTransposedTile`.
-template <bool kSquares, class T>
+template <size_t kBytes, bool kSquares, class T>
 LANCE_INLINE void sum_groups(const uint8_t* const* rows, size_t num_rows, const T* groups, size_t row_length,
                              size_t dimension, T* sums) {
   for (size_t row = 0; row < num_rows; row += kTransposedTile) {
     for (size_t first = 0; first < row_length; first += kLanes<T>) {
-      sum_group<kSquares>(rows + row, groups + first * dimension, dimension, sums + row * row_length + first,
-                          row_length);
+      sum_group<kBytes, kSquares>(rows + row, groups + first * dimension, dimension, sums + row * row_length + first,
+                                  row_length);
     }
   }
 }
 
 // Sums of the squares of each row. The rows are a multiple of `kRowTile`.
-template <class T>
+template <size_t kBytes, class T>
 LANCE_INLINE void sum_squares(const uint8_t* const* rows, size_t num_rows, size_t dimension, T* sums) {
-  using Full = typename Lanes<T>::Full;
+  using L = Lanes<T, kBytes>;
+  using Full = typename L::Full;
+  constexpr size_t kSums = 2 * L::kNumVectors;
   for (size_t row = 0; row < num_rows; ++row) {
-    Full total[2] = {};
+    Full total[kSums] = {};
     size_t i = 0;
     for (; i + 2 * kLanes<T> <= dimension; i += 2 * kLanes<T>) {
-      Full x[2];
+      Full x[kSums];
       std::memcpy(x, rows[row] + i * sizeof(T), sizeof(x));
-      total[0] += x[0] * x[0];
-      total[1] += x[1] * x[1];
+      for (size_t v = 0; v < kSums; ++v) {
+        total[v] += x[v] * x[v];
+      }
     }
-    total[0] += total[1];
     T sum = 0;
-    for (size_t lane = 0; lane < kLanes<T>; ++lane) {
-      sum += total[0][lane];
+    for (size_t v = 0; v < L::kNumVectors; ++v) {
+      total[v] += total[v + L::kNumVectors];
+      for (size_t lane = 0; lane < L::kWidth; ++lane) {
+        sum += total[v][lane];
+      }
     }
     for (; i < dimension; ++i) {
       T x = load<T>(rows[row] + i * sizeof(T));
@@ -174,28 +186,27 @@ LANCE_INLINE void sum_squares(const uint8_t* const* rows, size_t num_rows, size_
   }
 }
 
-// One function per type and sum, because the loader picks a variant of each function.
-#define LANCE_SUMS(T, NAME, SQUARES)                                                                               \
-  LANCE_FUSED void NAME##_each(const uint8_t* const* rows, size_t num_rows, const T* queries, size_t num_queries,  \
-                               size_t dimension, T* sums) {                                                        \
-    sum_each<SQUARES>(rows, num_rows, queries, num_queries, dimension, sums);                                      \
-  }                                                                                                                \
-  LANCE_FUSED void NAME##_groups(const uint8_t* const* rows, size_t num_rows, const T* queries, size_t row_length, \
-                                 size_t dimension, T* sums) {                                                      \
-    sum_groups<SQUARES>(rows, num_rows, queries, row_length, dimension, sums);                                     \
-  }
+#define LANCE_SUMS(T, NAME, SQUARES)                                                                                  \
+  LANCE_BY_WIDTH(                                                                                                     \
+      NAME##_each,                                                                                                    \
+      (const uint8_t* const* rows, size_t num_rows, const T* queries, size_t num_queries, size_t dimension, T* sums), \
+      (rows, num_rows, queries, num_queries, dimension, sums),                                                        \
+      sum_each<kBytes, SQUARES>(rows, num_rows, queries, num_queries, dimension, sums))                               \
+  LANCE_BY_WIDTH(                                                                                                     \
+      NAME##_groups,                                                                                                  \
+      (const uint8_t* const* rows, size_t num_rows, const T* queries, size_t row_length, size_t dimension, T* sums),  \
+      (rows, num_rows, queries, row_length, dimension, sums),                                                         \
+      sum_groups<kBytes, SQUARES>(rows, num_rows, queries, row_length, dimension, sums))
 LANCE_SUMS(float, squares32, true)
 LANCE_SUMS(float, products32, false)
 LANCE_SUMS(double, squares64, true)
 LANCE_SUMS(double, products64, false)
 #undef LANCE_SUMS
 
-LANCE_FUSED void lengths32(const uint8_t* const* rows, size_t num_rows, size_t dimension, float* sums) {
-  sum_squares(rows, num_rows, dimension, sums);
-}
-LANCE_FUSED void lengths64(const uint8_t* const* rows, size_t num_rows, size_t dimension, double* sums) {
-  sum_squares(rows, num_rows, dimension, sums);
-}
+LANCE_BY_WIDTH(lengths32, (const uint8_t* const* rows, size_t num_rows, size_t dimension, float* sums),
+               (rows, num_rows, dimension, sums), sum_squares<kBytes>(rows, num_rows, dimension, sums))
+LANCE_BY_WIDTH(lengths64, (const uint8_t* const* rows, size_t num_rows, size_t dimension, double* sums),
+               (rows, num_rows, dimension, sums), sum_squares<kBytes>(rows, num_rows, dimension, sums))
 
 LANCE_POPCOUNT void count_bits(const uint8_t* const* rows, size_t num_rows, const uint8_t* queries, size_t num_queries,
                                size_t dimension, float* distances) {
