@@ -5,7 +5,8 @@ As text, the steps have the names that the plans of the reference give them, whe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lance_core.scan.nearest.search import NearestUse
+    from lance_core.scan.plan.fusion import Fusion
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,10 @@ class Explanation:
         fragments_counted: Number of fragments whose rows indices count, so that nothing of them is read.
         rows_counted: Number of matching rows of these fragments.
         nearest: The ways in which a search finds the nearest rows; None for other scans.
+        text_query: The full text query of a search, in its JSON form; None for other scans.
+        fusion: The way in which the rows of both searches are joined; None without both.
+        is_filtered_later: Whether the caller's filter applies to the rows that a search found, and so prunes
+            none.
     """
 
     columns: tuple[str, ...]
@@ -96,6 +102,9 @@ class Explanation:
     fragments_counted: int = 0
     rows_counted: int = 0
     nearest: NearestUse | None = None
+    text_query: Mapping[str, Any] | None = None
+    fusion: Fusion | None = None
+    is_filtered_later: bool = False
 
     @property
     def statistics(self) -> str:
@@ -132,6 +141,7 @@ def explain(
     """
     schema, condition = snapshot.manifest.schema, plan.options.filter
     options = plan.options
+    before, after = divided_filter(options)
     projection: Projection = project(schema, plan.options)
     num_outputs = len(projection.columns)
     filter_columns: frozenset[int] = frozenset()
@@ -142,7 +152,8 @@ def explain(
         filtered = project_filtered(schema, plan.options, condition)
         projection, filter_columns = filtered, frozenset(filtered.inputs.values())
         only_indexed = plan.options.fast_search
-        pruner = Pruner(snapshot, condition, files, masks=masks, only_indexed=only_indexed)
+        if before is not None:
+            pruner = Pruner(snapshot, before, files, masks=masks, only_indexed=only_indexed)
     columns = [*projection.columns, *(column for column in order if column not in projection.columns)]
     projection = replace(projection, columns=tuple(columns))
     uses = [
@@ -172,6 +183,11 @@ def explain(
         from lance_core.scan.nearest.search import nearest_use  # late: most scans search nothing
 
         nearest = nearest_use(snapshot, plan, files)
+    text_query = None
+    if options.text_query is not None:
+        from lance_core.index.text.query import query_json  # late, as above
+
+        text_query = query_json(options.text_query)
     return Explanation(
         tuple(plan.schema.names),
         condition is not None,
@@ -183,6 +199,9 @@ def explain(
         len(plan.fragment_scans) - len(read.fragment_scans),
         rows_counted,
         nearest,
+        text_query,
+        options.fusion,
+        after is not None,
     )
 
 
@@ -218,10 +237,17 @@ def explain_text(
         if nearest.fragments_indexed:
             lines.append(
                 f"  ANNSubIndex: name={nearest.index}, {facts}, fragments={nearest.fragments_indexed}"
+                + _index_arguments(nearest)
             )
         if nearest.fragments_compared:
             lines.append(f"  KNNVectorDistance: {facts}, fragments={nearest.fragments_compared}")
-    if explanation.filter and fragments:
+    if explanation.text_query is not None:
+        lines.append(f"  TextQuery: query={json.dumps(explanation.text_query)}")
+    if (fusion := explanation.fusion) is not None:
+        lines.append(f"  Fusion: method={fusion.method}, k={fusion.k}, depth={fusion.depth}")
+    if explanation.is_filtered_later:
+        lines.append("  Filter: applied=after the search")
+    elif explanation.filter and fragments:
         pruned = sum(not fragment.rows_planned for fragment in fragments)
         lines.append(
             f"  Filter: statistics={explanation.statistics}, fragments pruned={pruned}, "
@@ -248,6 +274,18 @@ def explain_text(
     if explanation.rows_returned is not None:
         lines.append(f"  Rows: {explanation.rows_returned}")
     return "\n".join(lines) + "\n"
+
+
+def _index_arguments(nearest: NearestUse) -> str:
+    """Return the arguments of the search of an index that the caller gave."""
+    given = {
+        "minimum_nprobes": nearest.minimum_probes,
+        "maximum_nprobes": nearest.maximum_probes,
+        "search_effort": nearest.search_effort,
+        "refine_factor": nearest.refine_factor,
+        "ef": nearest.candidates,
+    }
+    return "".join(f", {name}={value}" for name, value in given.items() if value is not None)
 
 
 def _read_text(explanation: Explanation, reads: FileReads | None) -> str:

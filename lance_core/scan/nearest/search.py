@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -33,6 +33,8 @@ class NearestUse:
         k: Most rows for each query.
         fragments_indexed: Number of fragments that the index is searched for.
         fragments_compared: Number of fragments whose vectors are compared one by one.
+        minimum_probes, maximum_probes, search_effort, refine_factor, candidates: Those of the search of the
+            index; None where the caller gave none. See `NearestQuery`.
     """
 
     index: str | None
@@ -40,6 +42,11 @@ class NearestUse:
     k: int
     fragments_indexed: int
     fragments_compared: int
+    minimum_probes: int | None = None
+    maximum_probes: int | None = None
+    search_effort: float | None = None
+    refine_factor: int | None = None
+    candidates: int | None = None
 
 
 def nearest_use(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> NearestUse:
@@ -54,7 +61,17 @@ def nearest_use(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> Nearest
     num_indexed = 0 if index is None else len(index.fragment_ids)
     num_compared = 0 if plan.options.fast_search else len(plan.fragment_scans) - num_indexed
     name = index.name if index is not None and index.segments else None
-    return NearestUse(name, _metric(query, index), query.k, num_indexed, num_compared)
+    use = NearestUse(name, _metric(query, index), query.k, num_indexed, num_compared)
+    if not num_indexed:
+        return use
+    return replace(
+        use,
+        minimum_probes=query.minimum_probes,
+        maximum_probes=query.maximum_probes,
+        search_effort=query.search_effort,
+        refine_factor=query.refine_factor,
+        candidates=query.candidates,
+    )
 
 
 def nearest_runs(

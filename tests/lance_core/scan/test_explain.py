@@ -88,3 +88,29 @@ def test_a_search_tells_which_fragments_have_no_index(dataset: Any) -> None:
     assert facts(plan, "KNNVectorDistance")["fragments"] == "1"
     assert "KNNVectorDistance" not in dataset.scanner(nearest=query, fast_search=True).explain_plan()
     assert "ANNSubIndex" not in dataset.scanner(nearest={**query, "use_index": False}).explain_plan()
+
+
+def test_a_search_tells_its_arguments_and_when_the_filter_applies(dataset: Any) -> None:
+    query = {"column": "v", "q": np.zeros(8, np.float32), "k": 5}
+    dataset.create_index("v", "IVF_FLAT", num_partitions=4)
+    asked = {**query, "nprobes": 3, "refine_factor": 2}
+    plan = dataset.scanner(nearest=asked, filter="a < 10", prefilter=True).explain_plan()
+    found = facts(plan, "ANNSubIndex")
+    assert (found["minimum_nprobes"], found["maximum_nprobes"], found["refine_factor"]) == ("3", "3", "2")
+    assert "fragments pruned=3" in plan
+    scan = dataset.scanner(nearest=query, filter="a < 10")
+    assert facts(scan.explain_plan(), "Filter") == {"applied": "after the search"}
+    assert scan.explain().pages_pruned == 0
+
+
+def test_a_search_of_texts_tells_its_query(tmp_path: Path) -> None:
+    rows = table(10).append_column("text", pa.array(["red stone", "blue"] * 5))
+    dataset = lance_core.write_dataset(rows, tmp_path / "texts")
+    query = {"column": "v", "q": np.zeros(8, np.float32), "k": 2}
+    scan = dataset.scanner(
+        nearest=query, full_text_query={"query": "stone", "columns": ["text"]}, hybrid={"depth": 4}
+    )
+    plan = scan.explain_plan()
+    assert '"terms": "stone"' in plan
+    assert facts(plan, "Fusion") == {"method": "rrf", "k": "2", "depth": "4"}
+    assert scan.explain().as_data()["text_query"]["match"]["column"] == "text"
