@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from lance_core.counters import CacheUse, HitCounter
 from lance_core.forks import begin_anew_after_fork
-from lance_core.statistics.column_statistics import OBJECT_BYTES
 
 # Imported late: most processes never use a filter.
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from lance_core.statistics.zone_statistics import GatheredColumn
 
 
+_TABLE_BYTES = 5 << 10
+"""Memory of the objects that make a small table, beside the bytes of its values."""
 _NOTHING_BYTES = 512
 """Estimated memory of an entry without statistics."""
 
@@ -47,10 +48,6 @@ class _Stored:
     """Statistics of one column that its file contains."""
 
     table: pa.Table | None
-
-    @property
-    def num_bytes(self) -> int:
-        return OBJECT_BYTES + self.table.nbytes if self.table is not None else _NOTHING_BYTES
 
 
 class StatisticsCache:
@@ -166,10 +163,17 @@ class StatisticsCache:
         with self._lock:
             kept = self._entries.setdefault(key, entry)
             self._entries.move_to_end(key)
-            size = kept.num_bytes
+            size = _memory_bytes(kept)
             self._num_bytes += size - self._sizes.get(key, 0)
             self._sizes[key] = size
             while self._num_bytes > self._max_bytes and len(self._entries) > 1:
                 dropped, _ = self._entries.popitem(last=False)
                 self._num_bytes -= self._sizes.pop(dropped)
             return kept
+
+
+def _memory_bytes(entry: _Stored | GatheredColumn) -> int:
+    """Return the estimated memory of an entry."""
+    if not isinstance(entry, _Stored):
+        return _TABLE_BYTES * entry.num_tables + entry.value_bytes
+    return _NOTHING_BYTES if entry.table is None else _TABLE_BYTES + entry.table.nbytes

@@ -23,9 +23,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-OBJECT_BYTES = 5 << 10
-"""Memory of the objects that make a small table, beside the bytes of its values."""
-
 
 @lru_cache(maxsize=256)  # a schema of its own would be most of the memory of a small table
 def statistics_schema(value_type: pa.DataType) -> pa.Schema:

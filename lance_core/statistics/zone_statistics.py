@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.statistics.collect import page_bounds
-from lance_core.statistics.column_statistics import OBJECT_BYTES, statistics_schema
+from lance_core.statistics.column_statistics import statistics_schema
 
 ZONE_ROWS = 8192
 _LEAST_ROWS = 1024
@@ -26,7 +26,8 @@ class GatheredColumn:
     """Known statistics of a column of `num_rows` values of type `value_type`; thread-safe.
 
     Attributes:
-        num_bytes: Estimated memory in bytes.
+        value_bytes: Bytes of the values of all tables.
+        num_tables: Number of small tables that hold the statistics.
     """
 
     def __init__(self, value_type: pa.DataType, num_rows: int, known: pa.Table | None = None) -> None:
@@ -40,7 +41,8 @@ class GatheredColumn:
         self._table = known
         self._unknown_rows = 0 if known is not None else num_rows
         self._lock = threading.Lock()
-        self.num_bytes = OBJECT_BYTES + (0 if known is None else known.nbytes)
+        self.num_tables = 1
+        self.value_bytes = 0 if known is None else known.nbytes
 
     @property
     def is_complete(self) -> bool:
@@ -57,7 +59,7 @@ class GatheredColumn:
                 self._table = self._assemble()
                 if self.is_complete:
                     self._zones.clear()
-                    self.num_bytes = OBJECT_BYTES + self._table.nbytes
+                    self.num_tables, self.value_bytes = 1, self._table.nbytes
             return self._table
 
     def add(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
@@ -98,7 +100,8 @@ class GatheredColumn:
             self._zones.insert(at, zones)
             self._table = None
             self._unknown_rows -= end - start
-            self.num_bytes += zones.nbytes + OBJECT_BYTES
+            self.num_tables += 1
+            self.value_bytes += zones.nbytes
 
     def _assemble(self) -> pa.Table:
         zones = pa.Table.from_batches(self._zones).combine_chunks()
