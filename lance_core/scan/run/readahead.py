@@ -19,13 +19,14 @@ from lance_core.deferred import Lookahead, Results
 from lance_core.errors import LanceError
 from lance_core.file.page_ranges import PageRange, decode_page_ranges
 from lance_core.forks import check_process
-from lance_core.pool import Flow, worker_pool
+from lance_core.pool import Flow, num_workers, worker_pool
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.run.budget import MemoryBudget, Reservation
 
-# Decoded bytes of the reads that one worker thread gets together: enough to hide the cost of a submission.
-_GROUP_BYTES = 8 << 20
+# Decoded bytes of the reads that one worker thread gets together: enough to hide the cost of a submission,
+# and at most a share of the job per thread, so that all threads end at about the same time.
+_LEAST_GROUP_BYTES, _MOST_GROUP_BYTES = 3 << 20, 8 << 20
 # Decoded bytes of the first job of a stream, so that its first batch comes soon. Each job asks for twice as
 # much as the job before, up to the most.
 _FIRST_BYTES = 1 << 20
@@ -125,7 +126,7 @@ class Job(Generic[W]):
         run = observed(run_reads)
         self._futures = [
             pool.submit(run, group, flow=flow, num_bytes=sum(read.num_bytes for read in group))
-            for group in _grouped(self.work.reads)
+            for group in _grouped(self.work.reads, num_workers(is_remote))
         ]
 
     def run(self) -> None:
@@ -336,14 +337,16 @@ def _page_ranges(read: Read) -> list[PageRange]:
         return []  # `run` raises it in its turn
 
 
-def _grouped(reads: Sequence[Read]) -> list[list[Read]]:
+def _grouped(reads: Sequence[Read], num_threads: int) -> list[list[Read]]:
     """Return the reads in groups of consecutive reads, each of which is worth a submission to the pool."""
+    share = sum(read.num_bytes for read in reads) // num_threads
+    most = min(max(share, _LEAST_GROUP_BYTES), _MOST_GROUP_BYTES)
     groups: list[list[Read]] = []
     room = 0
     for read in reads:
         if room <= 0:
             groups.append([])
-            room = _GROUP_BYTES
+            room = most
         groups[-1].append(read)
         room -= read.num_bytes
     return groups
