@@ -42,6 +42,8 @@ _CLIENTS_PER_PROCESS = 8
 _STALL_SECONDS = 10.0
 _WRITTEN_ROWS = 1000
 _FILTERED_ROWS = 1000
+_GIVE_WAY = 19
+"""Niceness of clients that stand for those of another machine."""
 
 
 @dataclass
@@ -147,9 +149,16 @@ class _Client:
 
 
 def _run_clients(
-    uri: str, dataset: str, kind: str, numbers: range, until: float, answers: multiprocessing.Queue[object]
+    uri: str,
+    dataset: str,
+    kind: str,
+    numbers: range,
+    until: float,
+    answers: multiprocessing.Queue[object],
+    niceness: int,
 ) -> None:
     """Run the clients of one process."""
+    os.nice(niceness)
     done = Done()
     lock = threading.Lock()
 
@@ -179,11 +188,12 @@ class Server:
         return sum(each.memory_info().rss for each in [self.process, *self.process.children()])
 
     def phase(
-        self, mix: Mapping[str, int], seconds: float, num_processes: int = 0
+        self, mix: Mapping[str, int], seconds: float, num_processes: int = 0, niceness: int = 0
     ) -> tuple[dict[str, Done], list[int]]:
         """Run clients for some seconds. Return what each kind did, and the memory once in a second.
 
         Phases that run side by side give the number of all processes of clients, which need time to start.
+        Clients with a `niceness` give way to other processes of this machine.
         """
         context = multiprocessing.get_context("spawn")
         answers = context.Queue()
@@ -195,7 +205,7 @@ class Server:
             for first in range(0, count, _CLIENTS_PER_PROCESS):
                 numbers = range(number, number + min(_CLIENTS_PER_PROCESS, count - first))
                 number = numbers.stop
-                arguments = (self.uri, self.dataset, kind, numbers, until, answers)
+                arguments = (self.uri, self.dataset, kind, numbers, until, answers, niceness)
                 processes.append(context.Process(target=_run_clients, args=arguments))
         for process in processes:
             process.start()
@@ -283,14 +293,20 @@ def main() -> None:
 def _beside_scans(server: Server, idle: Server, alone: Done, seconds: float) -> dict[str, object]:
     """Measure lookups beside 8 full scans.
 
-    What the scans and their clients cost in processor time alone is measured, too: lookups at a second
-    server, which has no other clients. No server can be faster than that on this machine.
+    Clients of scans usually run on other machines. So they give way to the server and to the client that
+    looks up. Two more figures tell what sharing the processors costs: clients that do not give way, and the
+    same lookups at a second server, which has no other clients. No server can be faster than that on this
+    machine.
     """
     results: dict[str, object] = {}
-    for name, lookups in (("", server), (" at an idle server on the same processors", idle)):
+    for name, lookups, niceness in (
+        ("", server, _GIVE_WAY),
+        (", whose clients take the server's processors", server, 0),
+        (", whose clients take the processors of an idle server", idle, 0),
+    ):
         print(f"\n8 full scans and one client that looks up rows{name}", flush=True)
         with ThreadPoolExecutor(1) as other:
-            scans = other.submit(server.phase, {"scan": 8}, 2 * seconds, 2)
+            scans = other.submit(server.phase, {"scan": 8}, 2 * seconds, 2, niceness)
             looked_up = lookups.phase({"lookup": 1}, 2 * seconds, 2)[0]["lookup"]
             scanned = scans.result()[0]["scan"]
         _row("lookup", 1, looked_up, 2 * seconds)
