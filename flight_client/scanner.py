@@ -291,6 +291,17 @@ class RemoteScanner:
             UnsupportedFeatureError: the scan has a limit, an offset or fragments, or a filter that the server
                 cannot evaluate.
         """
+        plan = self.aggregate_plan(aggregates, group_by)
+        batches = ParallelReader(self._connections, plan.endpoints, parallel=1, max_bytes=0)
+        return pa.Table.from_batches(batches, plan.schema)
+
+    def aggregate_plan(
+        self, aggregates: Mapping[str, str], group_by: Sequence[str] | Mapping[str, str] | None = None
+    ) -> flight.FlightInfo:
+        """Return the plan of `aggregate`, for engines that read endpoints themselves: it has one endpoint.
+
+        Arguments and errors are those of `aggregate`.
+        """
         selection = self._selection
         if (selection.limit, selection.offset, selection.fragments) != (None, None, None):
             raise UnsupportedFeatureError("a scan with limit, offset or fragments cannot be aggregated")
@@ -304,9 +315,7 @@ class RemoteScanner:
             "aggregates": dict(aggregates),
         }
         command = {name: value for name, value in given.items() if value is not None}
-        plan = _planned(self._connections, {"aggregate": command})
-        batches = ParallelReader(self._connections, plan.endpoints, parallel=1, max_bytes=0)
-        return pa.Table.from_batches(batches, plan.schema)
+        return _planned(self._connections, {"aggregate": command})
 
     def search(self) -> pa.Table:
         """Return the rows of a search. If there are several servers, each searches a part of the dataset.

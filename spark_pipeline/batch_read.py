@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -60,26 +61,21 @@ class _Endpoint:
     """Position of the endpoint in the plan."""
 
 
-class BatchReader(DataSourceReader):
-    """Reader of one version of a dataset. The driver makes it and pickles it for the executors."""
+class _PlanReader(DataSourceReader, ABC):
+    """Reader of a plan of the server. The driver makes it and pickles it for the executors."""
 
-    def __init__(self, snapshot: Snapshot, selection: Selection, schema: StructType) -> None:
-        """Prepare to read the columns that `schema` names.
-
-        Raises:
-            InvalidInputError: `schema` has a column that is not selected, or that has another type.
-        """
+    def __init__(self, snapshot: Snapshot, schema: StructType) -> None:
         self._snapshot = snapshot
-        self._asked = selection
-        self._selection = narrowed(selection, snapshot, schema)
         self._schema = schema
+
+    @abstractmethod
+    def _plan(self) -> flight.FlightInfo: ...
 
     def partitions(self) -> list[InputPartition]:
         """Return one partition per endpoint of the plan."""
-        endpoints = self._snapshot.scanner(self._selection).plan.endpoints
         return [
             InputPartition(_Endpoint(endpoint.serialize(), number))
-            for number, endpoint in enumerate(endpoints)
+            for number, endpoint in enumerate(self._plan().endpoints)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -94,6 +90,55 @@ class BatchReader(DataSourceReader):
             flight.FlightEndpoint.deserialize(endpoint.data), endpoint.number
         )
         return all_to_spark(batches, self._schema)
+
+
+class BatchReader(_PlanReader):
+    """Reader of one version of a dataset."""
+
+    def __init__(self, snapshot: Snapshot, selection: Selection, schema: StructType) -> None:
+        """Prepare to read the columns that `schema` names.
+
+        Raises:
+            InvalidInputError: `schema` has a column that is not selected, or that has another type.
+        """
+        super().__init__(snapshot, schema)
+        self._asked = selection
+        self._selection = narrowed(selection, snapshot, schema)
+
+    def _plan(self) -> flight.FlightInfo:
+        return self._snapshot.scanner(self._selection).plan
+
+
+class AggregateReader(_PlanReader):
+    """Reader of one row per group of rows, which the server aggregates, in one partition."""
+
+    def __init__(self, snapshot: Snapshot, options: Options, schema: StructType) -> None:
+        """Prepare to read the columns that `schema` names.
+
+        Raises:
+            InvalidInputError: `schema` has a column that is none of the result, or that has another type.
+        """
+        super().__init__(snapshot, schema)
+        self._options = options
+        result = self._plan().schema
+        check_requested(known_types(result, schema.names), schema)
+        unknown = [name for name in schema.names if name not in result.names]
+        if unknown:
+            expected = ", ".join(result.names)
+            raise InvalidInputError(
+                f"{unknown[0]!r} is neither a group nor an aggregate, expected {expected}"
+            )
+
+    def _plan(self) -> flight.FlightInfo:
+        return aggregate_plan(self._snapshot, self._options)
+
+
+def aggregate_plan(snapshot: Snapshot, options: Options) -> flight.FlightInfo:
+    """Return the plan of the aggregates that the options ask for, whose schema is that of the result."""
+    assert options.aggregates is not None
+    return snapshot.scanner(Selection(filter=options.filter)).aggregate_plan(
+        options.aggregates, options.group_by
+    )
 
 
 class PushingReader(BatchReader):

@@ -11,7 +11,14 @@ from pyspark.sql.types import StructType
 
 from flight_client import Snapshot
 from spark_pipeline.arrow_types import spark_schema
-from spark_pipeline.batch_read import BatchReader, PushingReader, selected_schema, selection_of
+from spark_pipeline.batch_read import (
+    AggregateReader,
+    BatchReader,
+    PushingReader,
+    aggregate_plan,
+    selected_schema,
+    selection_of,
+)
 from spark_pipeline.batch_write import BatchWriter
 from spark_pipeline.data_source_options import Options
 from spark_pipeline.stream_read import StreamReader, with_change_columns
@@ -46,10 +53,12 @@ class LanceFlightDataSource(DataSource):
         options = Options.parse(self.options)
         with options.client() as client:
             self._snapshot = options.snapshot(client)
+            if options.aggregates is not None:
+                return spark_schema(aggregate_plan(self._snapshot, options).schema)
             columns = spark_schema(selected_schema(self._snapshot, selection_of(options)))
         return with_change_columns(columns) if options.on_changes == "report" else columns
 
-    def reader(self, schema: StructType) -> BatchReader:
+    def reader(self, schema: StructType) -> BatchReader | AggregateReader:
         """Return a reader of the columns that `schema` names."""
         settle()
         options = Options.parse(self.options)
@@ -57,6 +66,8 @@ class LanceFlightDataSource(DataSource):
         reader = PushingReader if options.push_down_filters else BatchReader
         with options.client() as client:
             snapshot = self._snapshot or options.snapshot(client)
+            if options.aggregates is not None:
+                return AggregateReader(snapshot, options, schema)
             return reader(snapshot, selection_of(options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:

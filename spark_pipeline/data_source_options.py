@@ -83,6 +83,13 @@ def _search(text: str) -> dict[str, Any]:
     return fields
 
 
+def _aggregates(text: str) -> dict[str, str]:
+    fields = _object(text)
+    if not fields or not all(isinstance(sql, str) for sql in fields.values()):
+        raise ValueError
+    return fields
+
+
 def _object(text: str) -> dict[str, Any]:
     fields = json.loads(text)
     if not isinstance(fields, dict):
@@ -109,6 +116,13 @@ def option(
     """
     told = {"option": name, "parse": parse, "expected": expected, "uses": uses}
     return field(default=default, repr=shown, metadata=told)
+
+
+_OF_ROWS = frozenset(
+    {"columns", "push_down_filters", "batch_size", "blob_handling", "nearest", "full_text_query", "hybrid"}
+    | {"prefilter", "order_by", "limit", "compression", "verify_checksums"}
+)
+"""Fields of `Options` for reads of rows, which say nothing about aggregates of them."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +189,15 @@ class Options:
         uses=_READS,
     )
     """Columns that the server sorts by. The result is one partition."""
+    aggregates: Mapping[str, str] | None = option(
+        "aggregates", _aggregates, 'a JSON object such as {"rows": "count(*)"}', uses=_READS
+    )
+    """Aggregates of the rows that meet `filter`, computed by the server: SQL by name as JSON. The frame has
+    one row per group, in one partition."""
+    group_by: tuple[str, ...] | Mapping[str, str] | None = option(
+        "groupBy", parse_columns, "names or SQL by name", uses=_READS
+    )
+    """Columns that make the groups of `aggregates`, in the form of `columns`."""
     limit: int | None = option("limit", _integer, "a number of rows", uses=_READS)
     """Most rows, which the server leaves before Spark evaluates conditions of a query."""
     compression: str | None = option(
@@ -247,6 +270,7 @@ class Options:
                 )
         options._check_one("version", "tag", "versionAsOf", "timestampAsOf")
         options._check_one("token", "tokenFile", "username")
+        options._check_aggregates()
         return options
 
     def check_use(self, use: Use) -> None:
@@ -290,6 +314,16 @@ class Options:
         numbered = self.version if self.version is not None else self.version_as_of
         version = self.tag if numbered is None else numbered
         return client.snapshot(self.table, version, branch=self.branch, asof=self.timestamp_as_of)
+
+    def _check_aggregates(self) -> None:
+        """Refuse options of other reads beside aggregates, and groups without aggregates."""
+        if self.aggregates is None:
+            if self.group_by is not None:
+                raise InvalidInputError("option groupBy is for aggregates, which are not given")
+            return
+        for each in fields(self):
+            if each.name in _OF_ROWS and getattr(self, each.name) != each.default:
+                raise InvalidInputError(f"option {each.metadata['option']} cannot be used with aggregates")
 
     def _check_one(self, *names: str) -> None:
         """Refuse more than one of these options."""

@@ -9,6 +9,7 @@ import typer
 
 import lance_core
 from flight_server.cli.access import with_access
+from flight_server.cli.aggregate import aggregate
 from flight_server.cli.bench import bench
 from flight_server.cli.blobs import blobs
 from flight_server.cli.branch import branch
@@ -62,7 +63,7 @@ def main(
     """Serve, read and change Lance datasets over Arrow Flight."""
 
 
-_READING = (ls, show, head, scan, search, blobs, versions, validate)
+_READING = (ls, show, head, scan, aggregate, search, blobs, versions, validate)
 _CHANGING = (put, delete, update, restore, compact, cleanup, drop)
 for verb in (serve, inspect, config, demo):
     app.command()(verb)

@@ -118,6 +118,12 @@ class Target(ABC):
         """Return what a read takes, in the form of `lance_core.scan.explain.Explanation.as_data`."""
 
     @abstractmethod
+    def aggregate(
+        self, aggregates: Mapping[str, str], group_by: list[str] | dict[str, str] | None, filter: str | None
+    ) -> pa.Table:
+        """Return one row per group of the rows that meet a filter, as the command `aggregate` does."""
+
+    @abstractmethod
     def delete(self, predicate: str) -> dict[str, Any]:
         """Delete rows; the answer of the action `delete`."""
 
@@ -349,6 +355,11 @@ class LocalTarget(Target):
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         return self._dataset.scanner(**selection.as_arguments()).explain(analyze=analyze).as_data()
 
+    def aggregate(
+        self, aggregates: Mapping[str, str], group_by: list[str] | dict[str, str] | None, filter: str | None
+    ) -> pa.Table:
+        return self._dataset.scanner(filter=filter).aggregate(aggregates, group_by)
+
     def delete(self, predicate: str) -> dict[str, Any]:
         rows = self._dataset.delete(predicate)["num_deleted_rows"]
         return {"version": self._dataset.version, "rows": rows}
@@ -497,6 +508,15 @@ class RemoteTarget(Target):
     def explain(self, selection: Selection, *, analyze: bool) -> dict[str, Any]:
         asked = {"scan": self._dataset | selection.as_fields(), "analyze": analyze}
         return self._act("explain_scan", asked)
+
+    def aggregate(
+        self, aggregates: Mapping[str, str], group_by: list[str] | dict[str, str] | None, filter: str | None
+    ) -> pa.Table:
+        given = {"aggregates": dict(aggregates), "group_by": group_by, "filter": filter}
+        asked = self._dataset | {name: value for name, value in given.items() if value is not None}
+        command = flight.FlightDescriptor.for_command(json.dumps({"aggregate": asked}))
+        info = self._client.get_flight_info(command)
+        return pa.Table.from_batches(self._batches(info.endpoints), info.schema)
 
     def delete(self, predicate: str) -> dict[str, Any]:
         return self._act("delete", self._dataset | {"predicate": predicate})

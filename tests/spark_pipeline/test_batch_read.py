@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import lance
@@ -61,6 +62,15 @@ def test_partitions_are_the_endpoints(spark: SparkSession, uri: str, served: Roo
     assert read["driver"].to_pylist() == served.trips["driver"].to_pylist()
     assert read["stops"].to_pylist() == served.trips["stops"].to_pylist()
     assert read["vector"].to_pylist() == served.trips["vector"].to_pylist()
+
+
+def test_aggregates_come_from_the_server(spark: SparkSession, uri: str, served: Root) -> None:
+    frame = load(spark, uri, "trips", aggregates='{"trips": "count(*)"}', groupBy="driver")
+    expected = Counter(served.trips["driver"].to_pylist())
+    assert {row.driver: row.trips for row in frame.collect()} == expected
+    most = frame.where("trips > 1").selectExpr("max(trips)").first()
+    assert most is not None
+    assert most[0] == max(expected.values())
 
 
 def test_columns_filters_and_schemas(spark: SparkSession, uri: str, served: Root) -> None:

@@ -7,6 +7,7 @@ import pickle
 import pyarrow as pa
 import pytest
 from pyspark.sql import datasource as spark
+from pyspark.sql.types import DecimalType, LongType, StructField, StructType
 
 import flight_client
 from flight_client import UnavailableError
@@ -85,6 +86,47 @@ def test_the_server_sorts_and_limits(uri: str, served: Root) -> None:
     assert rows_of(reader)["id"].to_pylist() == sorted(served.trips["id"].to_pylist())[:-4:-1]
     with pytest.raises(flight_client.InvalidInputError, match="option orderBy: expected names"):
         reader_of(uri=uri, orderBy="id,,x")
+
+
+def test_the_server_aggregates(uri: str, served: Root) -> None:
+    """One partition has a row per group. Spark may ask for a part of the columns, and for wider types."""
+    options = {"aggregates": '{"trips": "count(*)", "last": "max(id)"}', "filter": "id >= 100"}
+    grouped = reader_of(uri=uri, groupBy='{"part": "id % 7"}', **options)
+    assert len(grouped.partitions()) == 1
+    ids = [number for number in served.trips["id"].to_pylist() if number >= 100]
+    expected = {
+        part: (len(of_part), max(of_part))
+        for part in range(7)
+        if (of_part := [i for i in ids if i % 7 == part])
+    }
+    rows = rows_of(grouped).to_pylist()
+    assert {row["part"]: (row["trips"], row["last"]) for row in rows} == expected
+    assert rows_of(reader_of(uri=uri, **options)).to_pylist() == [{"trips": len(ids), "last": max(ids)}]
+
+    source = LanceFlightDataSource({"table": "trips", "uri": uri, **options})
+    part = source.reader(StructType([StructField("last", DecimalType(20, 0))]))
+    assert rows_of(part).to_pylist() == [{"last": max(ids)}]
+    with pytest.raises(flight_client.InvalidInputError, match="'id' is neither a group nor an aggregate"):
+        source.reader(StructType([StructField("id", LongType())]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groupBy": "id"}, "option groupBy is for aggregates"),
+        ({"aggregates": "count(*)"}, "option aggregates: expected a JSON object"),
+        ({"aggregates": "{}"}, "option aggregates: expected a JSON object"),
+        ({"aggregates": '{"n": 1}'}, "option aggregates: expected a JSON object"),
+        (
+            {"aggregates": '{"n": "count(*)"}', "orderBy": "n"},
+            "option orderBy cannot be used with aggregates",
+        ),
+        ({"aggregates": '{"n": "median(id)"}'}, "median"),
+    ],
+)
+def test_aggregates_that_are_none_are_refused(uri: str, options: dict[str, str], message: str) -> None:
+    with pytest.raises(flight_client.LanceError, match=message):
+        reader_of(uri=uri, **options)
 
 
 def test_computed_columns_keep_their_conditions(uri: str) -> None:

@@ -1,0 +1,41 @@
+"""`lance-flight aggregate`: counts, sums and more per group of rows."""
+
+from typing import Annotated
+
+import typer
+
+from flight_server.cli.rendering import print_rows
+from flight_server.cli.targets import open_target, parse_columns, parse_pairs
+from flight_server.cli.values import json_lines, python_values
+
+
+def aggregate(
+    target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
+    aggregates: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=SQL...", help="Aggregates: rows='count(*)' total='sum(price)'."),
+    ],
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            "--group-by",
+            metavar="COLUMNS",
+            help='Columns that make the groups: names, comma separated, or a JSON object {"name": "SQL"}.',
+        ),
+    ] = None,
+    filter_: Annotated[
+        str | None, typer.Option("--filter", help="SQL: only rows for which it is true.")
+    ] = None,
+    at: Annotated[
+        int | None, typer.Option(help="Version of the dataset; the latest one if left out.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per group.")] = False,
+) -> None:
+    """Show counts, sums, extremes and averages, one row per group of rows."""
+    wanted = parse_pairs(aggregates, "NAME=SQL")
+    table = open_target(target, at).aggregate(wanted, parse_columns(group_by), filter_)
+    if as_json:
+        for batch in table.to_batches():
+            print(json_lines(batch), end="")
+        return
+    print_rows(table.schema.names, list(zip(*map(python_values, table.columns), strict=True)))
