@@ -69,7 +69,7 @@ class FilterRead(DirectRead):
         Small fragments are such reads: the kernel decodes the column for many of them at once.
         """
         first = self._first_column()
-        if first is None:
+        if first is None or self.row_filter.is_on_pages(self.fragment, self.candidates[0], self.gatherer):
             return None
         some = first.page_ranges(self.candidates[0].start, self.candidates[0].end)
         return some if some is not None and len(some) == 1 else None
@@ -81,9 +81,8 @@ class FilterRead(DirectRead):
         return [self.row_filter.matches(self.fragment, candidate, self.gatherer, first.present(arrays))]
 
     def _first_column(self) -> StoredColumn | None:
+        # Statistics have no say here: another scan may gather some between `page_ranges` and `from_arrays`.
         if len(self.candidates) != 1 or self.candidates[0].rows is not None:
-            return None
-        if self.row_filter.is_on_pages(self.fragment, self.candidates[0], self.gatherer):
             return None
         index = self.row_filter.first_column(self.fragment, self.candidates[0])
         column = None if index is None else self.fragment.columns[index]

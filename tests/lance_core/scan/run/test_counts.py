@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.scan.run.filter_windows import FilterRead
+from lance_core.scan.run.row_filter import Matches
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
@@ -42,3 +45,22 @@ def test_a_count_decodes_no_page_that_statistics_decide(tmp_path: Path) -> None:
     assert "Rows: 58" in scan.analyze_plan(count_rows=True)
     fragments = scan.explain(analyze=True).fragments
     assert [fragment.columns[0].read for fragment in fragments] == [0, 0, 1, 0]
+
+
+def test_statistics_come_in_between_reading_and_filtering(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another scan may gather statistics of a page after a count has decoded the page."""
+    values = np.random.default_rng(5).permutation(100_000)
+    dataset = lance_core.write_dataset(pa.table({"x": values}), tmp_path / "d", max_rows_per_file=50_000)
+    from_arrays = FilterRead.from_arrays
+    others = []
+
+    def after_another(self: FilterRead, arrays: list[pa.Array]) -> list[Matches]:
+        monkeypatch.setattr(FilterRead, "from_arrays", from_arrays)
+        others.append(dataset.count_rows("x < 7"))
+        return from_arrays(self, arrays)
+
+    monkeypatch.setattr(FilterRead, "from_arrays", after_another)
+    assert dataset.count_rows("x < 7") == 7
+    assert others == [7]
