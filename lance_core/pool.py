@@ -43,9 +43,14 @@ class Flow:
 
 
 class WorkerPool:
-    """Threads of both lanes, as many in each; one lane if the niceness is 0. Thread-safe."""
+    """Threads of both lanes, as many in each; one lane if the niceness is 0. Thread-safe.
+
+    Attributes:
+        num_threads: Threads of a lane.
+    """
 
     def __init__(self, num_threads: int, name: str) -> None:
+        self.num_threads = num_threads
         self._first = ThreadPoolExecutor(num_threads, thread_name_prefix=f"{name}-first")
         # Elsewhere few calls wait for each other, and more threads than cores slow a filtered scan.
         self._other = self._first

@@ -54,6 +54,10 @@ class Field:
     file: str | None = field(default=None, compare=False)
     """Path of the file with the schema, for messages; None if unknown."""
 
+    def __hash__(self) -> int:
+        # Fields are keys of dictionaries of each scan. Of equal fields these are equal, and they are few.
+        return hash((self.id, self.name))
+
     @cached_property
     def arrow_type(self) -> pa.DataType:
         """The storage type that pages of the column decode to. It has no extension types.

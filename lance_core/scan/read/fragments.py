@@ -160,9 +160,10 @@ class FragmentOpener:
             if isinstance(column, ComputedColumn):
                 inputs = {read.output.name: opened(read) for read in column.inputs}
                 return ExpressionColumn(column, fragment.physical_rows, inputs)
-            if column.field not in parts:
-                parts[column.field] = find_parts(column.field, held)
-            return open_column(column, files, parts[column.field])
+            found = parts.get(column.field)
+            if found is None:
+                found = parts[column.field] = find_parts(column.field, held)
+            return open_column(column, files, found)
 
         columns = tuple([opened(column) for column in self._projection.columns])
         if self._trace is None:

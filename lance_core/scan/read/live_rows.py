@@ -10,6 +10,8 @@ from lance_core.encodings.values import concat_arrays, take_values
 
 Offsets = npt.NDArray[np.int64]
 
+_NO_ROWS: Offsets = np.array([], np.int64)
+
 # Up to this many runs of live rows, joining slices (a copy per run) is faster than filtering for every type,
 # measured on windows of 100k rows. With more runs `filter` is faster for flat types, `take` for nested types.
 _MOST_SLICES = 32
@@ -24,9 +26,12 @@ class LiveRows:
     """
 
     def __init__(self, physical_rows: int, deleted: npt.NDArray[np.uint32]) -> None:
-        self._deleted = deleted.astype(np.int64)
-        # Live rows that come before each deleted one.
-        self._live_before = self._deleted - np.arange(len(deleted))
+        if len(deleted):
+            self._deleted = deleted.astype(np.int64)
+            # Live rows that come before each deleted one.
+            self._live_before = self._deleted - np.arange(len(deleted))
+        else:  # of most fragments
+            self._deleted = self._live_before = _NO_ROWS
         self.num_rows = physical_rows - len(deleted)
 
     def physical_range(self, start: int, end: int) -> tuple[int, int]:

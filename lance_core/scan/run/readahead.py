@@ -19,7 +19,7 @@ from lance_core.deferred import Lookahead, Results
 from lance_core.errors import LanceError
 from lance_core.file.page_ranges import PageRange, decode_page_ranges
 from lance_core.forks import check_process
-from lance_core.pool import Flow, num_workers, worker_pool
+from lance_core.pool import Flow, worker_pool
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.run.budget import MemoryBudget, Reservation
@@ -33,6 +33,9 @@ _FIRST_BYTES = 1 << 20
 _MOST_BYTES = 16 << 20
 # Decoded bytes of a job that the calling thread does sooner than it can hand it over and wait for it.
 _ALONE_BYTES = 1 << 20
+# Decoded bytes of a job, such as that of many fragments of few rows, which is mostly work of the interpreter.
+# Threads would only take its lock from each other: the calling thread does such a job in its turn.
+_TINY_BYTES = 64 << 10
 # Time after which a reader counts as stalled. Others may then use the memory of what is decoded ahead of it.
 _STALLED_SECONDS = 0.5
 # Decoded bytes that a stream asks for, however little room the budget has.
@@ -126,7 +129,7 @@ class Job(Generic[W]):
         run = observed(run_reads)
         self._futures = [
             pool.submit(run, group, flow=flow, num_bytes=sum(read.num_bytes for read in group))
-            for group in _grouped(self.work.reads, num_workers(is_remote))
+            for group in _grouped(self.work.reads, pool.num_threads)
         ]
 
     def run(self) -> None:
@@ -197,12 +200,15 @@ def run_ahead(
             _begin_again(begun, budget, is_remote, flow)
             room = 1 if num_alone > 1 else most_jobs
             while len(begun) < room and (work := upcoming.peek(wait=not begun)) is not None:
-                reservation = budget.reserve(int(_estimate(work) * growth), required=not begun)
+                num_bytes = _estimate(work)
+                if begun and not is_remote and num_bytes <= _TINY_BYTES:
+                    break
+                reservation = budget.reserve(int(num_bytes * growth), required=not begun)
                 if reservation is None:
                     break
                 upcoming.take()
                 begun.append(Job(work, reservation))
-                is_small = len(begun) == 1 and not is_remote and _estimate(work) <= _ALONE_BYTES
+                is_small = len(begun) == 1 and not is_remote and num_bytes <= _ALONE_BYTES
                 if num_alone > 0 or is_small:
                     begun[-1].run()
                 else:

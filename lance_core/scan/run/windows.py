@@ -157,8 +157,11 @@ def _live_cuts(
     """
     is_default = options.batch_bytes == DEFAULT_BATCH_BYTES and options.batch_rows is None
     rows_per_batch = _FULL * options.batch_bytes / bytes_per_row / (_SECOND if is_default else 1)
-    boundaries = fragment.live_rows_before(np.array(page_rows, np.int64)).tolist()
+    most_rows = int(rows_per_batch if options.batch_rows is None else min(rows_per_batch, options.batch_rows))
     start, end = fragment.scan.start, fragment.scan.end
+    if fragment.live_share == 1 and len(page_rows) <= 2 and end - start <= most_rows:
+        return np.array([start, end], np.int64)  # one batch of one page: nothing to cut
+    boundaries = fragment.live_rows_before(np.array(page_rows, np.int64)).tolist()
     ranges = cut_rows(
         boundaries,
         start,
