@@ -124,7 +124,7 @@ def _small(path: Path) -> None:
 
 def _large(path: Path) -> None:
     """Write a dataset of many small fragments after many versions. Only their number matters."""
-    write_fragments(path)
+    write_fragments(path, FRAGMENTS)
     storage = LocalStorage(str(path))
     first, last = read_manifest(storage, 1), read_manifest(storage, 2)
     for version in range(3, VERSIONS + 1):

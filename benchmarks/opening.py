@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import lance
+import numpy as np
 import pyarrow as pa
 from lance.fragment import FragmentMetadata
 
@@ -33,17 +34,18 @@ _SOURCE = "import {module} as lance; next(iter(lance.dataset({path!r}).to_batche
 
 def measure(folder: Path, runs: int) -> Iterator[Measurement]:
     """Measure opening each of the large datasets, in this process and in a new one."""
-    datasets: Mapping[str, tuple[Callable[[Path], None], str]] = {
-        f"{FRAGMENTS} fragments": (write_fragments, "id"),
-        f"{COLUMNS} columns": (_write_columns, "column_1000"),
-        f"{VERSIONS} versions": (_write_versions, "id"),
+    datasets: Mapping[str, tuple[Callable[[Path, int], None], int, str]] = {
+        "fragments": (write_fragments, FRAGMENTS, "id"),
+        "columns": (write_columns, COLUMNS, "column_1000"),
+        "versions": (write_versions, VERSIONS, "id"),
     }
-    for name, (write, column) in datasets.items():
+    for kind, (write, number, column) in datasets.items():
+        name = f"{number} {kind}"
         path = folder / f"{name.replace(' ', '-')}.lance"
         if not path.exists():
             unfinished = path.with_suffix(".unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)
-            write(unfinished)
+            write(unfinished, number)
             unfinished.rename(path)
         competitors = {
             OURS: lambda path=path, column=column: _first_batch(lance_core, path, column),
@@ -83,27 +85,31 @@ def _cpu_of_children() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def write_fragments(path: Path) -> None:
+def write_fragments(path: Path, fragments: int) -> None:
     """Write one small file under many names, which a reader sees as a table of many small appends."""
     lance.write_dataset(pa.table({"id": range(10), "value": [0.5] * 10}), str(path))
     (fragment,) = lance.dataset(str(path)).get_fragments()
     (source,) = (path / "data").iterdir()
     described = fragment.metadata.to_json()
     added = []
-    for number in range(FRAGMENTS - 1):
+    for number in range(fragments - 1):
         name = f"{number:05}.lance"
         os.link(source, source.with_name(name))
         copied = json.loads(json.dumps(described))
         copied["files"][0]["path"] = name
         added.append(FragmentMetadata.from_json(json.dumps(copied)))
-    lance.LanceDataset.commit(str(path), lance.LanceOperation.Append(added), read_version=1)
+    if added:
+        lance.LanceDataset.commit(str(path), lance.LanceOperation.Append(added), read_version=1)
 
 
-def _write_columns(path: Path) -> None:
-    lance.write_dataset(pa.table({f"column_{i:04}": [i, i + 1] for i in range(COLUMNS)}), str(path))
+def write_columns(path: Path, columns: int, rows: int = 2) -> None:
+    """Write integers in ascending order, other ones in every column."""
+    table = {f"column_{i:04}": range(i, i + rows) for i in range(columns)}
+    lance.write_dataset(pa.table({name: np.array(values) for name, values in table.items()}), str(path))
 
 
-def _write_versions(path: Path) -> None:
+def write_versions(path: Path, versions: int) -> None:
+    """Write ten rows, then versions that differ in one setting."""
     dataset = lance.write_dataset(pa.table({"id": range(10)}), str(path))
-    for number in range(VERSIONS - 1):
+    for number in range(versions - 1):
         dataset.update_config({"number": str(number)})
