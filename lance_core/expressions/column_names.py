@@ -38,6 +38,15 @@ def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = Fal
     return Column(path, data_type)
 
 
+def as_compared(column: Column) -> Column:
+    """Return a column of UUIDs as a column of 16 bytes, and any other column unchanged.
+
+    Expressions compare UUIDs by their bytes, as in the reference.
+    """
+    is_uuid = isinstance(column.data_type, pa.UuidType)
+    return Column(column.path, column.data_type.storage_type) if is_uuid else column
+
+
 def child_type(path: Sequence[str], data_type: pa.DataType, name: str) -> pa.DataType:
     """Return the type of the child `name` of a struct; `path` names the struct in messages.
 

@@ -104,7 +104,8 @@ def _column(column: Column, operands: list[Datum], batch: pa.RecordBatch) -> Dat
     values = batch.column(column.path[0])
     for name in column.path[1:]:
         values = pc.struct_field(values, name)
-    return values
+    is_storage = isinstance(values, pa.ExtensionArray) and not isinstance(column.type, pa.BaseExtensionType)
+    return values.storage if is_storage else values
 
 
 def _comparison(node: Comparison, operands: list[Datum], batch: pa.RecordBatch) -> Datum:

@@ -20,7 +20,7 @@ from lance_core.expressions import builders
 from lance_core.expressions.arithmetic import arithmetic, negative
 from lance_core.expressions.arrow_type_names import arrow_type
 from lance_core.expressions.coercion import common_type, is_string, is_time
-from lance_core.expressions.column_names import child_type, resolve_column
+from lance_core.expressions.column_names import as_compared, child_type, resolve_column
 from lance_core.expressions.evaluate import folded
 from lance_core.expressions.functions import call
 from lance_core.expressions.long_lists import fitted, list_number
@@ -177,7 +177,7 @@ class Reader:
         names = [part.this for part in parts]
         if not exact and names[0].lower() in _BARE_CLOCKS and names[0] not in self.schema.names:
             return self._clock(names[0].lower())
-        return resolve_column(names, self.schema, exact=exact)
+        return as_compared(resolve_column(names, self.schema, exact=exact))
 
     def _clock(self, name: str) -> Literal:
         """Return the current time in UTC, or its date. It is the same everywhere in one expression."""

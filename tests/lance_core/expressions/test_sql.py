@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import lance_core
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.evaluate import evaluate, passing
 from lance_core.expressions.functions import FUNCTIONS, REFERENCE_ONLY
@@ -487,3 +488,37 @@ def test_functions_of_the_reference_are_refused_by_name(name: str) -> None:
     assert name not in FUNCTIONS
     with pytest.raises(UnsupportedFeatureError, match=f"function '{name}' of the reference is not supported"):
         parse_expression(f"{name}(a)", pa.schema({"a": pa.string()}))
+
+
+_UUIDS = pa.array([bytes([byte] * 16) if byte else None for byte in (1, 0, 2, 3, 2)], pa.uuid())
+
+
+@pytest.mark.parametrize("is_indexed", [False, True])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "{0} = {1}",
+        "{1} = {0}",
+        "{} != {}",
+        "{} > {}",
+        "{} <= {}",
+        "{} IN ({}, 0x01010101010101010101010101010101)",
+        "{} IS DISTINCT FROM {}",
+        "{} = arrow_cast({}, 'FixedSizeBinary(16)')",
+        "{0} = {0}",
+        "{0} IS NULL",
+    ],
+)
+def test_uuids_are_compared_by_their_bytes(tmp_path: Path, condition: str, is_indexed: bool) -> None:
+    below = pa.StructArray.from_arrays([_UUIDS], ["u"])
+    dataset = lance_core.write_dataset(pa.table({"u": _UUIDS, "s": below}), tmp_path / "table")
+    if is_indexed:
+        dataset.create_scalar_index("u", "BTREE")
+    theirs = lance.dataset(str(tmp_path / "table"))
+    for column in ("u", "s.u"):
+        text = condition.format(column, "0x" + "02" * 16)
+        for _ in range(2):  # the second time with statistics
+            assert dataset.to_table(filter=text) == theirs.to_table(filter=text)
+        assert dataset.count_rows(text) == theirs.count_rows(text)
+    with pytest.raises(InvalidInputError, match="does not fit column 'u'"):
+        dataset.count_rows("u = 0x02")
