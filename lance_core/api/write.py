@@ -15,7 +15,7 @@ from lance_core.api.progress import FragmentWriteProgress
 from lance_core.api.write_arguments import storage_version, write_version
 from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
 from lance_core.scan.session import Session
-from lance_core.storage import CommitLock
+from lance_core.storage import CommitLock, fresh_memory_uri
 from lance_core.table.bases import DatasetBasePath
 from lance_core.write.dataset import Mode
 
@@ -63,7 +63,7 @@ def write_dataset(
             pandas or polars frame, columns as a dict, rows as a list of dicts, any object with
             `__arrow_c_stream__`, or an iterable of record batches together with `schema`.
         uri: Path or URL of the dataset, or an opened dataset. Then the opened version is what the new version
-            is made on.
+            is made on. `memory://` without a name makes a new dataset in memory, whose `uri` has a new name.
         schema: Schema that frames, dicts and iterables are converted to.
         mode: "create" (there must be no dataset), "append" or "overwrite". The last two create a dataset if
             there is none.
@@ -118,6 +118,8 @@ def write_dataset(
     refuse_namespaces(namespace_client, table_id)
     if not isinstance(session, Session | None):
         raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
+    if not isinstance(uri, LanceDataset):
+        uri = fresh_memory_uri(fspath(uri))
     snapshot = write_version(
         data_obj,
         uri,
@@ -150,4 +152,4 @@ def write_dataset(
         snapshot = replace(snapshot, session=session)
     if isinstance(uri, LanceDataset):
         return uri.at(snapshot)
-    return LanceDataset(fspath(uri), storage_options=storage_options, snapshot=snapshot)
+    return LanceDataset(uri, storage_options=storage_options, snapshot=snapshot)

@@ -8,6 +8,7 @@ commit_lock: locks of the caller around commits.
 """
 
 import re
+import uuid
 from collections.abc import Mapping
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
@@ -28,6 +29,7 @@ __all__ = [
     "StoredFile",
     "WritableFile",
     "check_lock",
+    "fresh_memory_uri",
     "held",
     "is_object_store",
     "scheme_of",
@@ -81,3 +83,13 @@ def scheme_of(uri: str) -> str:
 def is_object_store(uri: str) -> bool:
     """Return whether a dataset's URI names an object store, with or without a manifest store beside it."""
     return scheme_of(uri) in (*OBJECT_STORES, S3_WITH_DYNAMODB)
+
+
+def fresh_memory_uri(uri: str) -> str:
+    """Return the URI of a new dataset in memory for `memory://` without a name, and any other URI unchanged.
+
+    Without a new name, the dataset would be the root of the store, with all other datasets of the process in
+    its directories.
+    """
+    is_root = scheme_of(uri) == "memory" and not uri.partition("://")[2].strip("/")
+    return f"memory://{uuid.uuid4().hex}" if is_root else uri

@@ -409,3 +409,13 @@ def test_a_transaction_id_is_a_uuid(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="transaction id"):
         lance_core.write_dataset(TABLE, tmp_path, transaction_id=name)
     assert not list(tmp_path.rglob("*.*"))
+
+
+def test_memory_without_a_name_is_a_new_dataset_for_every_write() -> None:
+    first, second = (lance_core.write_dataset(table, "memory://") for table in (TABLE, MORE))
+    assert lance.write_dataset(TABLE, "memory://").count_rows() == TABLE.num_rows
+    assert lance.write_dataset(MORE, "memory://").count_rows() == MORE.num_rows
+    for dataset, table in ((first, TABLE), (second, MORE)):
+        assert dataset.to_table() == lance_core.dataset(dataset.uri).to_table() == table
+    with pytest.raises(DatasetExistsError):
+        lance_core.write_dataset(TABLE, first.uri)
