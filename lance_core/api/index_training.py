@@ -127,6 +127,18 @@ class IndicesBuilder:
         self.dataset = dataset
         self.column = [column]
 
+    @property
+    def dimension(self) -> int:
+        """Elements of a vector of the column; of one vector if a row has a list of vectors.
+
+        Raises:
+            UnknownColumnError: There is no such column.
+            ColumnTypeError: It has no vectors.
+        """
+        from lance_core.changes.indexing.training import vector_type  # late: it is rarely needed
+
+        return vector_type(self.dataset.snapshot, self.column[0])[1].dimension
+
     def train_ivf(
         self,
         num_partitions: int | None = None,

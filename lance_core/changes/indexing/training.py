@@ -14,6 +14,20 @@ from lance_core.index.vector.build.vectors import VectorType
 from lance_core.table.snapshot import Snapshot
 
 
+def vector_type(snapshot: Snapshot, column: str) -> tuple[IndexedColumn, VectorType]:
+    """Return the column at a dotted path, and the type of its vectors.
+
+    Raises:
+        UnknownColumnError: There is no such column.
+        ColumnTypeError: It has no vectors.
+    """
+    resolved = IndexedColumn.resolve(snapshot.manifest.schema, column)
+    try:
+        return resolved, VectorType.of(resolved.stored_field.type)
+    except TypeError as error:
+        raise ColumnTypeError(f"column {column}: {error}", found=resolved.field.arrow_type) from None
+
+
 def train_vector_index(
     snapshot: Snapshot,
     column: str,
@@ -36,11 +50,7 @@ def train_vector_index(
         InvalidInputError: A parameter is wrong, there is no such fragment, or there are too few rows.
         LanceError: Rows cannot be read.
     """
-    resolved = IndexedColumn.resolve(snapshot.manifest.schema, column)
-    try:
-        vectors = VectorType.of(resolved.stored_field.type)
-    except TypeError as error:
-        raise ColumnTypeError(f"column {column}: {error}", found=resolved.field.arrow_type) from None
+    resolved, vectors = vector_type(snapshot, column)
     known = snapshot.manifest.fragment_by_id
     chosen = sorted(known) if fragment_ids is None else sorted(set(fragment_ids))
     unknown = [number for number in chosen if number not in known]

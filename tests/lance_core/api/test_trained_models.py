@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import lance
 import lance.indices
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from lance_core.api.indices import IvfModel, PqModel
-from lance_core.errors import CorruptFileError, StorageError
+import lance_core
+from lance_core.api.indices import IndicesBuilder, IvfModel, PqModel
+from lance_core.errors import ColumnTypeError, CorruptFileError, StorageError
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
@@ -26,6 +28,18 @@ def test_both_libraries_read_the_files(dtype: str, tmp_path: Path) -> None:
         assert (codes.codebook, codes.num_subvectors, codes.num_bits) == (vectors, 2, 4)
     lance.indices.IvfModel(vectors, "dot").save(str(tmp_path / "theirs"))
     assert IvfModel.load(str(tmp_path / "theirs")) == IvfModel(vectors, "dot")
+
+
+def test_the_dimension_is_that_of_one_vector(tmp_path: Path) -> None:
+    vector = pa.list_(pa.float32(), 3)
+    schema = pa.schema({"one": vector, "many": pa.list_(vector), "none": pa.list_(pa.float32())})
+    dataset = lance_core.write_dataset(schema.empty_table(), tmp_path / "table")
+    theirs = lance.dataset(str(tmp_path / "table"))
+    for column in ("one", "many"):
+        expected = lance.indices.IndicesBuilder(theirs, column).dimension
+        assert IndicesBuilder(dataset, column).dimension == expected == 3
+    with pytest.raises(ColumnTypeError, match="column none"):
+        _ = IndicesBuilder(dataset, "none").dimension
 
 
 def test_other_files(tmp_path: Path) -> None:

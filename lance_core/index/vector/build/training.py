@@ -53,10 +53,13 @@ def train(rows: IndexedRows, options: VectorOptions, kind: VectorType) -> Traine
     There must be a vector, and for product codes as many vectors as a sub-vector has codewords.
     """
     num_partitions = options.partitions_of(rows.num_rows)
-    sample = _sample(rows, _sample_rows(options, num_partitions, kind), options, kind)
-    if not len(sample) or (
-        options.codes == "PQ" and options.codebook is None and len(sample) < 1 << options.num_bits
-    ):
+    num_codewords = 1 << options.num_bits if options.codes == "PQ" and options.codebook is None else 1
+    num_rows = _sample_rows(options, num_partitions, kind)
+    sample = _sample(rows, num_rows, options, kind)
+    while len(sample) < num_codewords and num_rows < rows.num_rows:  # most rows have no usable vector
+        num_rows *= 2 * num_codewords // (len(sample) + 1) + 1
+        sample = _sample(rows, num_rows, options, kind)
+    if len(sample) < num_codewords:
         return None
     random = np.random.default_rng(len(sample))
     centroids = _centroids(rows, sample, options, num_partitions, kind, random)

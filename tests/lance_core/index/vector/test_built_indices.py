@@ -276,3 +276,19 @@ def test_a_model_that_was_trained_apart(tmp_path: Path) -> None:
     assert dataset.centroids(column="vector") == model["ivf_centroids"]
     assert dataset.get_ivf_model("vector_idx").distance_type == "cosine"
     assert len(reference_search(path, vectors[3], 20, "IVF_PQ")) == 20
+
+
+@pytest.mark.parametrize(("kind", "num_vectors"), [("IVF_FLAT", 1), ("IVF_PQ", 256)])
+def test_few_vectors_among_many_nulls_are_found(tmp_path: Path, kind: str, num_vectors: int) -> None:
+    """The first sample of 512 rows finds too few vectors to train with."""
+    rows: list[Array | None] = [None] * 40 * num_vectors
+    rows.extend(clustered(num_vectors, DIMENSION))
+    rows.extend([None] * 5000)
+    vectors = pa.array(rows, pa.list_(pa.float32(), DIMENSION))
+    dataset = lance_core.write_dataset(pa.table({"vector": vectors}), tmp_path / "table")
+    dataset = dataset.create_index("vector", kind, num_partitions=1, sample_rate=2)
+    assert dataset.index_statistics("vector_idx")["num_indexed_rows"] == len(rows)
+    query = rows[40 * num_vectors]
+    assert query is not None
+    found = reference_search(tmp_path / "table", query, 2 * num_vectors, kind)
+    assert len(found) == num_vectors
