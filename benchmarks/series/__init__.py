@@ -1,1 +1,1 @@
-"""How costs grow with rows, columns, fragments, versions, deletions and clients, beside the peers."""
+"""Series that show how costs grow with rows, columns, fragments, versions, deletions and clients."""

@@ -19,7 +19,7 @@ from benchmarks.local_scan import OURS, REFERENCE
 from benchmarks.measure import interleave
 from benchmarks.opening import write_columns, write_fragments, write_versions
 from benchmarks.series.measured import Point, Series
-from benchmarks.touch import touch_batch, touch_table
+from benchmarks.touch import touch_table
 
 _TAKEN_ROWS = 1000
 _RANGE_ROWS = 1000
@@ -33,7 +33,7 @@ Task = Callable[[ModuleType, Path], Callable[[], object]]
 
 def _scan(library: ModuleType, path: Path, **options: Any) -> Callable[[], object]:
     dataset = library.dataset(str(path))
-    return lambda: sum(touch_batch(batch) for batch in dataset.to_batches(**options))
+    return lambda: touch_table(dataset.to_table(**options))
 
 
 def _range(library: ModuleType, path: Path) -> Callable[[], object]:
@@ -57,7 +57,7 @@ def _take(library: ModuleType, path: Path) -> Callable[[], object]:
 
 
 def _open_and_scan(library: ModuleType, path: Path, **options: Any) -> Callable[[], object]:
-    return lambda: sum(touch_batch(batch) for batch in library.dataset(str(path)).to_batches(**options))
+    return lambda: touch_table(library.dataset(str(path)).to_table(**options))
 
 
 def _open_and_read_first(library: ModuleType, path: Path) -> Callable[[], object]:

@@ -24,7 +24,7 @@ class Point:
 
     @property
     def ratio(self) -> float:
-        """How many times longer the peer takes."""
+        """Time of the peer as a multiple of ours."""
         return self.peer / self.ours
 
 
