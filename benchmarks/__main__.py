@@ -24,7 +24,7 @@ from benchmarks import (
     stream_budget,
     targets,
 )
-from benchmarks.data import FOLDER_VARIABLE, Dataset, prepare
+from benchmarks.data import Dataset, add_folder_option, prepare
 from benchmarks.flight_scan import StreamMemory
 from benchmarks.measure import Measurement
 from benchmarks.targets import Line, Ratio
@@ -111,10 +111,7 @@ def _local(datasets: Iterable[Dataset], options: argparse.Namespace) -> Iterator
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    folder = Path(os.environ.get(FOLDER_VARIABLE, ".cache/bench"))
-    parser.add_argument(
-        "--folder", type=Path, default=folder, help=f"where the data lies (or {FOLDER_VARIABLE})"
-    )
+    add_folder_option(parser)
     parser.add_argument("--runs", type=int, default=5, help="measured runs per competitor")
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of rows")
     parser.add_argument(

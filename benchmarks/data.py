@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Concatenate, ParamSpec
 
 import lance
 import numpy as np
@@ -75,6 +78,7 @@ def vector_batch(first_row: int, rows: int) -> pa.RecordBatch:
 
 
 MakeBatch = Callable[[int, int], pa.RecordBatch]
+Arguments = ParamSpec("Arguments")
 
 
 def prepare(folder: Path, scale: float, prefixes: Sequence[str] = ("",)) -> list[Dataset]:
@@ -92,16 +96,35 @@ def prepare(folder: Path, scale: float, prefixes: Sequence[str] = ("",)) -> list
             if not name.startswith(tuple(prefixes)):
                 continue
             path = folder / f"{name}.lance"
-            if not path.exists():
-                _write(path, make, int(rows * scale), version)
+            write_if_missing(path, _write, make, int(rows * scale), version)
             columns = tuple(lance.dataset(str(path)).schema.names)
             prepared.append(Dataset(name, version, path, columns))
     return prepared
 
 
-def _write(path: Path, make: MakeBatch, rows: int, version: str) -> None:
+def write_if_missing(
+    path: Path,
+    write: Callable[Concatenate[Path, Arguments], object],
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> None:
+    """Let `write` make the folder at a path, unless it exists. Nothing is there after an interrupted run."""
+    if path.exists():
+        return
     unfinished = path.with_suffix(".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
+    write(unfinished, *args, **kwargs)
+    unfinished.rename(path)
+
+
+def add_folder_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--folder`, the folder of the generated data."""
+    folder = Path(os.environ.get(FOLDER_VARIABLE, ".cache/bench"))
+    text = f"folder of the generated data (or {FOLDER_VARIABLE})"
+    parser.add_argument("--folder", type=Path, default=folder, help=text)
+
+
+def _write(path: Path, make: MakeBatch, rows: int, version: str) -> None:
     per_fragment = rows // FRAGMENTS
     batch_rows = max(1, per_fragment // 4)
 
@@ -110,7 +133,4 @@ def _write(path: Path, make: MakeBatch, rows: int, version: str) -> None:
             yield make(first, batch_rows)
 
     reader = pa.RecordBatchReader.from_batches(make(0, 1).schema, batches())
-    lance.write_dataset(
-        reader, str(unfinished), max_rows_per_file=batch_rows * 4, data_storage_version=version
-    )
-    unfinished.rename(path)
+    lance.write_dataset(reader, str(path), max_rows_per_file=batch_rows * 4, data_storage_version=version)

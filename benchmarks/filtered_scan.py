@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 import lance_core
 from benchmarks import targets
-from benchmarks.data import Dataset
+from benchmarks.data import Dataset, write_if_missing
 from benchmarks.local_scan import OURS, REFERENCE
 from benchmarks.measure import Measurement, interleave
 from benchmarks.touch import touch_table
@@ -95,12 +94,10 @@ def _compared(
 def _written_by_us(dataset: Dataset) -> Path:
     """Return a copy of the dataset in files that we wrote; write the copy if it does not exist."""
     path = dataset.path.with_name(f"ours-{dataset.path.name}")
-    if not path.exists():
-        unfinished = path.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        source = lance_core.dataset(str(dataset.path))
-        lance_core.write_dataset(
-            source.scanner().to_reader(), str(unfinished), data_storage_version=dataset.version
-        )
-        unfinished.rename(path)
+    write_if_missing(path, _copy, dataset)
     return path
+
+
+def _copy(path: Path, dataset: Dataset) -> None:
+    rows = lance_core.dataset(str(dataset.path)).scanner().to_reader()
+    lance_core.write_dataset(rows, str(path), data_storage_version=dataset.version)

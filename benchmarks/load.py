@@ -31,8 +31,7 @@ import psutil
 import pyarrow as pa
 
 import flight_client
-from benchmarks.__main__ import FOLDER_VARIABLE
-from benchmarks.data import prepare
+from benchmarks.data import add_folder_option, prepare
 
 MIX = {"lookup": 20, "filter": 6, "narrow": 10, "scan": 8, "write": 8, "list": 8, "stall": 4}
 """Clients of each kind, of 64."""
@@ -359,8 +358,7 @@ def _scaled(clients: int) -> dict[str, int]:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
-    folder = Path(os.environ.get(FOLDER_VARIABLE, ".cache/bench"))
-    parser.add_argument("--folder", type=Path, default=folder, help=f"the data (or {FOLDER_VARIABLE})")
+    add_folder_option(parser)
     parser.add_argument("--clients", type=int, default=64, help="clients of all kinds together")
     parser.add_argument("--minutes", type=float, default=10, help="time that all clients run together")
     parser.add_argument("--seconds", type=float, help="the same time in seconds")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from lance.fragment import FragmentMetadata
 
 import lance_core
 from benchmarks import targets
+from benchmarks.data import write_if_missing
 from benchmarks.local_scan import OURS, REFERENCE
 from benchmarks.measure import Measurement, interleave
 
@@ -42,11 +42,7 @@ def measure(folder: Path, runs: int) -> Iterator[Measurement]:
     for kind, (write, number, column) in datasets.items():
         name = f"{number} {kind}"
         path = folder / f"{name.replace(' ', '-')}.lance"
-        if not path.exists():
-            unfinished = path.with_suffix(".unfinished")
-            shutil.rmtree(unfinished, ignore_errors=True)
-            write(unfinished, number)
-            unfinished.rename(path)
+        write_if_missing(path, write, number)
         competitors = {
             OURS: lambda path=path, column=column: _first_batch(lance_core, path, column),
             REFERENCE: lambda path=path, column=column: _first_batch(lance, path, column),

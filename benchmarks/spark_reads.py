@@ -6,7 +6,6 @@ that hold the same batches as `lance_flight` yields. The Parquet files are writt
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import flight_client
 import spark_pipeline
 from benchmarks import targets
-from benchmarks.data import Dataset
+from benchmarks.data import Dataset, write_if_missing
 from benchmarks.flight_scan import Server
 from benchmarks.measure import Measurement, interleave, wait_until_idle
 from benchmarks.memory_source import SCHEMA_FILE, MemorySource
@@ -61,8 +60,7 @@ def measure(dataset: Dataset, ours: Server, runs: int) -> Iterator[tuple[Measure
     spark.dataSource.register(MemorySource)
     java = spark.sparkContext._gateway.proc.pid
     parquet = dataset.path.with_suffix(".parquet")
-    if not parquet.exists():
-        _write_parquet(spark, ours, dataset, parquet)
+    write_if_missing(parquet, _write_parquet, spark, ours, dataset)
 
     def lance(columns: list[str] | None, condition: str | None) -> Callable[[], None]:
         return lambda: _drain(spark_pipeline.read(spark, ours.uri, dataset.name, columns, condition))
@@ -136,8 +134,5 @@ def _write_batches(remote: flight_client.RemoteDataset, folder: Path) -> int:
     return num_bytes
 
 
-def _write_parquet(spark: SparkSession, ours: Server, dataset: Dataset, path: Path) -> None:
-    unfinished = path.with_suffix(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    spark_pipeline.read(spark, ours.uri, dataset.name).write.parquet(str(unfinished))
-    unfinished.rename(path)
+def _write_parquet(path: Path, spark: SparkSession, ours: Server, dataset: Dataset) -> None:
+    spark_pipeline.read(spark, ours.uri, dataset.name).write.parquet(str(path))

@@ -19,11 +19,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import lance_core
 from benchmarks import targets
-from benchmarks.data import FOLDER_VARIABLE, Dataset, prepare
+from benchmarks.data import Dataset, add_folder_option, prepare
 from benchmarks.flight_scan import BATCH_SIZES, Server, plain_name, servers
 from benchmarks.targets import Ratio
 
@@ -221,8 +220,7 @@ def print_parts(found: Mapping[str, Taken], decoded: tuple[float, float]) -> Non
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    folder = Path(os.environ.get(FOLDER_VARIABLE, ".cache/bench"))
-    parser.add_argument("--folder", type=Path, default=folder)
+    add_folder_option(parser)
     parser.add_argument("--only", default="mixed,vectors", help="prefixes of dataset names, comma separated")
     parser.add_argument("--runs", type=int, default=9)
     parser.add_argument("--scale", type=float, default=0.5, help="factor on the number of rows")

@@ -14,11 +14,10 @@ import os
 import queue
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from pyarrow import flight
 
-from benchmarks.data import FOLDER_VARIABLE, prepare
+from benchmarks.data import add_folder_option, prepare
 from benchmarks.flight_scan import running
 from benchmarks.measure import interleave, wait_until_idle
 
@@ -62,8 +61,7 @@ def read_of(uri: str, scan: dict[str, object], *, at_locations: bool) -> Read:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    default = os.environ.get(FOLDER_VARIABLE, ".cache/bench")
-    parser.add_argument("--folder", type=Path, default=Path(default), help="folder of the generated data")
+    add_folder_option(parser)
     parser.add_argument("--scale", type=float, default=1.0, help="factor on the number of rows")
     parser.add_argument("--runs", type=int, default=9)
     options = parser.parse_args()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.data import FOLDER_VARIABLE
+from benchmarks.data import add_folder_option
 from benchmarks.series import clients, local
 from benchmarks.series.measured import Point
 from benchmarks.series.page import table, update
@@ -38,10 +37,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.series", description=__doc__)
-    folder = Path(os.environ.get(FOLDER_VARIABLE, ".cache/bench"))
-    parser.add_argument(
-        "--folder", type=Path, default=folder, help=f"where the data lies (or {FOLDER_VARIABLE})"
-    )
+    add_folder_option(parser)
     parser.add_argument("--runs", type=int, default=7, help="measured runs per competitor")
     parser.add_argument("--only", default="", help=f"series, comma separated: {', '.join(SERIES)}")
     parser.add_argument("--largest", type=int, default=10**8, help="largest size, such as the most rows")

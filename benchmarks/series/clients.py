@@ -17,16 +17,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 
-import lance
 from pyarrow import flight
 
+from benchmarks.data import write_if_missing
 from benchmarks.flight_scan import Server, running
-from benchmarks.series.local import write_rows
+from benchmarks.series.local import RANGE_ROWS, range_condition, write_rows
 from benchmarks.series.measured import Point, Series
 from benchmarks.touch import touch_batch
 
 _ROWS = 1_000_000
-_RANGE_ROWS = 1000
 _SECONDS = 1.5
 _WITHOUT_LIMITS = ("--max-streams", "128", "--max-caller-streams", "128")  # the plain server has none
 _PROCESSES = 4
@@ -36,12 +35,10 @@ _PROCESSES = 4
 def _measure(folder: Path, clients: int, runs: int) -> Iterator[Point]:
     name = f"rows-{_ROWS}"
     path = folder / f"{name}.lance"
-    if not path.exists():
-        write_rows(path, _ROWS)
-    first = lance.dataset(str(path)).count_rows() * 5 // 8
+    write_if_missing(path, write_rows, _ROWS)
     asked: Mapping[str, Mapping[str, object]] = {
-        "one row": {"filter": f"id = {first}"},
-        f"range of {_RANGE_ROWS} rows": {"filter": f"id >= {first} AND id < {first + _RANGE_ROWS}"},
+        "one row": {"filter": f"id = {_ROWS * 5 // 8}"},
+        f"range of {RANGE_ROWS} rows": {"filter": range_condition(_ROWS)},
         "two columns": {"columns": ["id", "value"]},
     }
     with (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_core
-from benchmarks.data import SEED
+from benchmarks.data import SEED, write_if_missing
 from benchmarks.local_scan import OURS, REFERENCE
 from benchmarks.measure import interleave
 from benchmarks.opening import write_columns, write_fragments, write_versions
@@ -22,7 +21,7 @@ from benchmarks.series.measured import Point, Series
 from benchmarks.touch import touch_table
 
 _TAKEN_ROWS = 1000
-_RANGE_ROWS = 1000
+RANGE_ROWS = 1000
 _BATCH_ROWS = 1_000_000
 _ROWS_OF_COLUMNS = 10_000
 _ROWS_OF_DELETIONS = 1_000_000
@@ -31,16 +30,15 @@ Task = Callable[[ModuleType, Path], Callable[[], object]]
 """Function that returns what one library does, over and over, with the dataset at a path."""
 
 
-def _scan(library: ModuleType, path: Path, **options: Any) -> Callable[[], object]:
+def _scan(library: ModuleType, path: Path) -> Callable[[], object]:
     dataset = library.dataset(str(path))
-    return lambda: touch_table(dataset.to_table(**options))
+    return lambda: touch_table(dataset.to_table())
 
 
 def _range(library: ModuleType, path: Path) -> Callable[[], object]:
     dataset = library.dataset(str(path))
     rows = dataset.count_rows()
-    first = rows * 5 // 8
-    condition = f"id >= {first} AND id < {first + _RANGE_ROWS}"
+    condition = range_condition(rows)
     return lambda: touch_table(dataset.to_table(filter=condition))
 
 
@@ -82,6 +80,12 @@ def _list_versions(library: ModuleType, path: Path) -> Callable[[], object]:
     return lambda: len(dataset.versions())
 
 
+def range_condition(rows: int) -> str:
+    """Return the condition that `RANGE_ROWS` rows behind the middle of a table of `write_rows` meet."""
+    first = rows * 5 // 8
+    return f"id >= {first} AND id < {first + RANGE_ROWS}"
+
+
 def write_rows(path: Path, rows: int) -> None:
     """Write ascending ids, normally distributed doubles, and integers below 1000."""
     schema = pa.schema({"id": pa.int64(), "value": pa.float64(), "small": pa.int32()})
@@ -118,11 +122,7 @@ def _measure(
 ) -> Iterator[Point]:
     """Measure the tasks on the dataset of one size, which is written if it is missing."""
     path = folder / f"{name}-{size}.lance"
-    if not path.exists():
-        unfinished = path.with_suffix(".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        write(unfinished, size)
-        unfinished.rename(path)
+    write_if_missing(path, write, size)
     for task, make in tasks:
         competitors = {OURS: make(lance_core, path), REFERENCE: make(lance, path)}
         taken = interleave(task, name, 0, competitors, runs)
@@ -141,7 +141,7 @@ def _series(
 
 _ROW_TASKS: Sequence[tuple[str, Task]] = (
     ("scan", _scan),
-    (f"range of {_RANGE_ROWS} rows", _range),
+    (f"range of {RANGE_ROWS} rows", _range),
     ("count of half", _count),
     (f"take {_TAKEN_ROWS} rows", _take),
 )

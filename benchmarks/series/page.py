@@ -33,7 +33,7 @@ def draw(series: Series, points: Sequence[Point], path: Path) -> None:
     mpl.use("svg")
     from matplotlib import pyplot
 
-    # The same figures give the same file.
+    # Equal figures give equal files.
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": series.name, "font.size": 9})
     tasks = list(dict.fromkeys(point.task for point in points))
     figure, all_axes = pyplot.subplots(

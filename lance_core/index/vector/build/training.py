@@ -56,7 +56,8 @@ def train(rows: IndexedRows, options: VectorOptions, kind: VectorType) -> Traine
     num_codewords = 1 << options.num_bits if options.codes == "PQ" and options.codebook is None else 1
     num_rows = _sample_rows(options, num_partitions, kind)
     sample = _sample(rows, num_rows, options, kind)
-    while len(sample) < num_codewords and num_rows < rows.num_rows:  # most rows have no usable vector
+    # Most rows have no usable vector. The rows are random, so that the larger sample has about `2 * num_codewords`.
+    while len(sample) < num_codewords and num_rows < rows.num_rows:
         num_rows *= 2 * num_codewords // (len(sample) + 1) + 1
         sample = _sample(rows, num_rows, options, kind)
     if len(sample) < num_codewords:
