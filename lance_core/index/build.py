@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -92,6 +92,11 @@ class IndexKind:
     merged_segments: int | None = 1
     """Number of the newest segments that an optimization replaces, unless the caller says otherwise. None
     means those that are small beside the new rows.
+    """
+    balanced: Callable[[Sequence[SegmentFiles], IndexedRows, IndexedRows], Parameters | None] | None = None
+    """Returns the parameters of one segment that is to replace all segments of an index, because the segments
+    became uneven together with new rows. None says that they may stay. The arguments are the segments, oldest
+    first, all rows, and those of the rows that no segment has.
     """
     train: Builder | None = None
     """Writes the files of a segment without rows, which only has what training on the rows finds: a model for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyroaring
 
@@ -12,7 +12,7 @@ from lance_core.changes.index_files import segment_files, segments_of
 from lance_core.changes.indexing.column import path_of
 from lance_core.changes.indexing.create import discard
 from lance_core.changes.indexing.kinds import KINDS, name_of_kind
-from lance_core.changes.indexing.segment import IndexRequest, build_segment
+from lance_core.changes.indexing.segment import IndexRequest, build_segment, rows_to_index
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
 from lance_core.commit.index_section import coverage, index_entries
@@ -39,9 +39,8 @@ class _Task:
     """Segments of an index that become one segment, with fragments that no segment covers."""
 
     replaced: list[table_pb2.IndexMetadata]
-    newest: table_pb2.IndexMetadata
-    """Segment whose options the new segment gets."""
-    fragment_ids: pyroaring.BitMap
+    request: IndexRequest
+    """Request of the new segment."""
 
 
 def optimize_indices(
@@ -61,6 +60,8 @@ def optimize_indices(
 
     The newest segments of an index are replaced by one segment, which covers their fragments and all that no
     segment covers. An index that covers all fragments does not change, unless several segments are joined.
+    If a partition of a vector index has become too small or too large, one segment with other partitions
+    replaces all segments, unless `num_indices_to_merge` is given.
 
     Args:
         snapshot: The opened version.
@@ -99,8 +100,7 @@ def optimize_indices(
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         try:
             for task in tasks:
-                request = _request(current, task.newest, task.fragment_ids, retrain=retrain)
-                built.append(build_segment(current, request, observer=observer, sync=sync))
+                built.append(build_segment(current, task.request, observer=observer, sync=sync))
             for entry in caught_up(current, behind, sync=sync):
                 built.append(entry)
             removed += behind
@@ -125,6 +125,11 @@ def _tasks(
     for segments in _indices(snapshot, names):
         covered = pyroaring.BitMap().union(*map(coverage, segments)) & existing
         uncovered = existing - covered
+        if most is None and uncovered and not retrain:
+            balanced = _balanced(snapshot, segments, covered, uncovered)
+            if balanced is not None:
+                yield _Task(segments, balanced)
+                continue
         count = _num_replaced(manifest, segments, uncovered) if most is None else most
         replaced = segments if retrain else segments[max(0, len(segments) - count) :]
         if not retrain and not uncovered and len(replaced) < 2:
@@ -132,7 +137,29 @@ def _tasks(
         # A segment that covers nothing is replaced by the first segment that does.
         replaced += [each for each in segments if each not in replaced and not coverage(each) & existing]
         known = pyroaring.BitMap().union(*map(coverage, replaced)) & existing
-        yield _Task(replaced, segments[-1], known | uncovered)
+        yield _Task(replaced, _request(snapshot, segments[-1], known | uncovered, retrain=retrain))
+
+
+def _balanced(
+    snapshot: Snapshot,
+    segments: Sequence[table_pb2.IndexMetadata],
+    covered: pyroaring.BitMap,
+    uncovered: pyroaring.BitMap,
+) -> IndexRequest | None:
+    """Return the request of a segment that replaces all segments, because they became uneven; None if they
+    may stay.
+    """
+    kind = name_of_kind(segments[0])
+    assert kind is not None
+    balanced = KINDS[kind].balanced
+    if balanced is None:
+        return None
+    request = _request(snapshot, segments[-1], covered | uncovered)
+    _, _, rows = rows_to_index(snapshot, request, unobserved)
+    _, _, new_rows = rows_to_index(snapshot, replace(request, fragment_ids=sorted(uncovered)), unobserved)
+    files = [segment_files(snapshot, segment) for segment in segments]
+    parameters = balanced(files, rows, new_rows)
+    return None if parameters is None else replace(request, parameters=parameters)
 
 
 def _indices(snapshot: Snapshot, names: Sequence[str] | None) -> Iterator[list[table_pb2.IndexMetadata]]:

@@ -8,6 +8,7 @@ from functools import partial
 import pyarrow as pa
 
 from lance_core.index.build import IndexKind
+from lance_core.index.vector.build.balance import balanced_parameters
 from lance_core.index.vector.build.build import build_vector_index, train_vector_model
 from lance_core.index.vector.build.parameters import TRAINED, vector_parameters
 from lance_core.index.vector.build.vectors import VectorType
@@ -30,6 +31,7 @@ VECTOR_KINDS: Mapping[str, IndexKind] = {
         statistics_of=vector_statistics,
         trained=TRAINED,
         merged_segments=None,
+        balanced=balanced_parameters,
     )
     for name in ("IVF_FLAT", "IVF_SQ", "IVF_PQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_SQ", "IVF_HNSW_PQ")
 }

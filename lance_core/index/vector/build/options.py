@@ -25,7 +25,7 @@ _MOST_PARTITIONS = 4096
 _PARTITION_SIZES = {"FLAT": 4096, "RQ": 4096, "PQ": 8192, "SQ": 8192}
 _GRAPH_PARTITION_SIZE = 1 << 20
 _FEWER_ROWS = 1 << 31
-_MOST_FILL = 4
+MOST_FILL = 4
 """Partitions with this many times the wanted rows are divided, as in the reference."""
 _NAMES = {
     "metric",
@@ -102,7 +102,7 @@ class VectorOptions:
         """Return the options without given centroids that are replaced, and without the codebook for them."""
         if not self.may_retrain or self.centroids is None:
             return self
-        if num_rows <= _MOST_FILL * self.target_partition_size * len(self.centroids):
+        if num_rows <= MOST_FILL * self.target_partition_size * len(self.centroids):
             return self
         return replace(self, centroids=None, codebook=None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -55,11 +55,11 @@ def train(rows: IndexedRows, options: VectorOptions, kind: VectorType) -> Traine
     num_partitions = options.partitions_of(rows.num_rows)
     num_codewords = 1 << options.num_bits if options.codes == "PQ" and options.codebook is None else 1
     num_rows = _sample_rows(options, num_partitions, kind)
-    sample = _sample(rows, num_rows, options, kind)
+    sample = random_vectors(rows, num_rows, options, kind)
     # Most rows have no usable vector. The rows are random, so that the larger sample has about `2 * num_codewords`.
     while len(sample) < num_codewords and num_rows < rows.num_rows:
         num_rows *= 2 * num_codewords // (len(sample) + 1) + 1
-        sample = _sample(rows, num_rows, options, kind)
+        sample = random_vectors(rows, num_rows, options, kind)
     if len(sample) < num_codewords:
         return None
     random = np.random.default_rng(len(sample))
@@ -101,7 +101,7 @@ def _sample_rows(options: VectorOptions, num_partitions: int, kind: VectorType) 
     return min(wanted, max(_BOUNDS_ROWS, _MOST_SAMPLE_BYTES // (4 * kind.dimension)))
 
 
-def _sample(rows: IndexedRows, num_rows: int, options: VectorOptions, kind: VectorType) -> Array:
+def random_vectors(rows: IndexedRows, num_rows: int, options: VectorOptions, kind: VectorType) -> Array:
     """Return the usable vectors among `num_rows` random rows, in random order."""
     random = np.random.default_rng(rows.num_rows)
     if num_rows < rows.num_rows:
@@ -139,13 +139,29 @@ def _centroids(
     count = min(num_partitions, len(sample))
     vectors = comparable(sample[: options.sample_rate * count], options.metric)
     with stage(rows.observer, "train_ivf", options.max_iterations, "iterations") as advance:
-        found = train_clusters(
-            Sample(vectors, 0, vectors.shape[1], centroid_metric(options.metric)),
-            count,
-            options.max_iterations,
-            random,
-            advance,
-        )
+        return centroids_of(vectors, count, options, kind, random, advance)
+
+
+def centroids_of(
+    vectors: Floats,
+    count: int,
+    options: VectorOptions,
+    kind: VectorType,
+    random: np.random.Generator,
+    advance: Callable[[int], None] = lambda iterations: None,
+) -> Array:
+    """Return the centroids of `count` clusters of at least one vector, in the element type of the column.
+
+    Args:
+        vectors: The vectors as `comparable` returns them.
+        count: Number of clusters.
+        options: Parameters of the index.
+        kind: Type of the column.
+        random: Chooses the vectors that are the first centroids.
+        advance: Is told each finished round.
+    """
+    sample = Sample(vectors, 0, vectors.shape[1], centroid_metric(options.metric))
+    found = train_clusters(sample, count, options.max_iterations, random, advance)
     if options.metric == "hamming":
         return np.packbits(found > 0, axis=1, bitorder="little")
     return found.astype(kind.dtype)
