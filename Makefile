@@ -98,8 +98,10 @@ names: $(DEV_READY) ## list the public names of the packages anew, after an inte
 	$(BIN)/python scripts/update_public_names.py
 	$(BIN)/python scripts/update_names_pages.py
 
-bench: $(DEV_READY) ## compare speed with the reference and with a plain Flight server
+bench: $(DEV_READY) ## compare speed with the reference and with a plain Flight server, draw docs/performance.md
+	$(PIP) install --no-build-isolation --editable '.[bench]'
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.series --page docs/performance.md
 
 build: $(DEV_READY) ## a wheel in dist/
 	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
