@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
 from lance_core.api.indexing import Indexing
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,7 +118,8 @@ class IndexBuilding(Indexing):
             fragment_ids: Must be None; see `create_index_uncommitted`.
             kwargs: Further options by name: `num_bits`, `sample_rate`, `max_iters`, `skip_transpose`, and for
                 graphs `m`, `ef_construction` and `max_level`. Options of the reference about threads, caches
-                and the order of work have no effect.
+                and the order of work have no effect. An `accelerator` is not used: the index is built on the
+                CPU, and a warning is logged.
 
         Returns:
             This dataset, at the version with the index.
@@ -309,6 +311,7 @@ class IndexBuilding(Indexing):
         )
 
 
+_log = logging.getLogger(__name__)
 _WITHOUT_EFFECT = frozenset(
     {
         "filter_nan",
@@ -332,7 +335,7 @@ def _vector_options(
         return dict(others)
     kept = {name: value for name, value in others.items() if name not in _WITHOUT_EFFECT}
     if kept.pop("accelerator", None) is not None:
-        raise UnsupportedFeatureError("accelerator of a vector index", expected="None")
+        _log.warning("Index type %s does not support GPU acceleration; falling back to CPU", index_type)
     return {**options, **kept}
 
 

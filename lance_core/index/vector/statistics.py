@@ -23,7 +23,9 @@ def vector_statistics(files: SegmentFiles) -> dict[str, Any]:
         return {}
     with files.open(INDEX_FILE) as index, files.open(AUXILIARY_FILE) as auxiliary:
         model = SegmentModel(IndexFile(index), IndexFile(auxiliary))
-    sub_index = {**model.description, "metric_type": model.metric}
+    # Product codes are those of normalised vectors for the metric cosine, and compared by l2.
+    is_normalised = model.metric == "cosine" and model.kind.endswith("PQ")
+    sub_index = {**model.description, "metric_type": "l2" if is_normalised else model.metric}
     sub_index.pop("codebook_position", None)
     sub_index.pop("codebook_tensor", None)
     if model.graph_settings:

@@ -28,6 +28,7 @@ from lance_core.index.vector.build.graphs import SCHEMA as GRAPH_SCHEMA
 from lance_core.index.vector.build.graphs import build_graph
 from lance_core.index.vector.build.kmeans import nearest_centroids
 from lance_core.index.vector.build.options import METRIC_NUMBERS, VectorOptions, parse_options
+from lance_core.index.vector.build.parameters import training_hints
 from lance_core.index.vector.build.spilled import SpilledRows
 from lance_core.index.vector.build.training import TrainedModel, centroid_metric, comparable, train
 from lance_core.index.vector.build.vectors import VectorBatch, VectorType, usable_vectors
@@ -251,6 +252,7 @@ def _details(options: VectorOptions) -> bytes:
         details.rq.num_bits = options.num_bits
     else:
         details.flat.SetInParent()
+    details.runtime_hints.update(training_hints(options))
     return details.SerializeToString()
 
 

@@ -11,7 +11,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.index.build import Parameters
 from lance_core.index.index_file import IndexFile
 from lance_core.index.segment_files import SegmentFiles
-from lance_core.index.vector.build.options import METRIC_NUMBERS
+from lance_core.index.vector.build.options import METRIC_NUMBERS, VectorOptions
 from lance_core.index.vector.codes.product import ProductCodes
 from lance_core.index.vector.codes.rotated import RotatedCodes
 from lance_core.index.vector.model import AUXILIARY_FILE, INDEX_FILE, SegmentModel
@@ -19,6 +19,20 @@ from lance_core.proto import index_pb2
 
 TRAINED = frozenset({"ivf_centroids", "pq_codebook", "rabitq_model", "num_partitions"})
 """Parameters that a new training finds. Bounds of scalar codes always follow the rows."""
+
+
+_IVF_HINTS = {"max_iters": "lance.ivf.max_iters", "sample_rate": "lance.ivf.sample_rate"}
+_PQ_HINTS = {"max_iters": "lance.pq.max_iters", "sample_rate": "lance.pq.sample_rate"}
+"""Parameters of the training by name, and the keys that the details of an index have for them."""
+_LONGEST_HINT = 6
+"""Most digits of a number that is read from the details. A build takes all such numbers."""
+
+
+def training_hints(options: VectorOptions) -> dict[str, str]:
+    """Return the parameters of the training for the details of an index, so that later trainings use them."""
+    values = {"max_iters": str(options.max_iterations), "sample_rate": str(options.sample_rate)}
+    keys = [*_IVF_HINTS.items(), *(_PQ_HINTS.items() if options.codes == "PQ" else ())]
+    return {key: values[name] for name, key in keys}
 
 
 def vector_parameters(files: SegmentFiles) -> Parameters:
@@ -57,6 +71,11 @@ def _of_details(details: index_pb2.VectorIndexDetails) -> dict[str, Any]:
     """Return the parameters that the manifest knows."""
     metrics = {number: name for name, number in METRIC_NUMBERS.items()}
     parameters: dict[str, Any] = {"metric": metrics.get(details.metric_type)}
+    for name, key in _IVF_HINTS.items():
+        text = details.runtime_hints.get(key, "")
+        # Other texts, which another library may have written, count as not given.
+        if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_HINT and int(text):
+            parameters[name] = int(text)
     if details.target_partition_size:
         parameters["target_partition_size"] = details.target_partition_size
     if details.HasField("hnsw_index_config"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -55,15 +56,16 @@ def train(rows: IndexedRows, options: VectorOptions, kind: VectorType) -> Traine
     num_partitions = options.partitions_of(rows.num_rows)
     num_codewords = 1 << options.num_bits if options.codes == "PQ" and options.codebook is None else 1
     num_rows = _sample_rows(options, num_partitions, kind)
-    sample = random_vectors(rows, num_rows, options, kind)
-    # Most rows have no usable vector. The rows are random, so that the larger sample has about `2 * num_codewords`.
-    while len(sample) < num_codewords and num_rows < rows.num_rows:
-        num_rows *= 2 * num_codewords // (len(sample) + 1) + 1
+    with _training_stage(rows, options) as advance:
         sample = random_vectors(rows, num_rows, options, kind)
-    if len(sample) < num_codewords:
-        return None
-    random = np.random.default_rng(len(sample))
-    centroids = _centroids(rows, sample, options, num_partitions, kind, random)
+        # Most rows have no usable vector. The rows are random: the larger sample has about `2 * num_codewords`.
+        while len(sample) < num_codewords and num_rows < rows.num_rows:
+            num_rows *= 2 * num_codewords // (len(sample) + 1) + 1
+            sample = random_vectors(rows, num_rows, options, kind)
+        if len(sample) < num_codewords:
+            return None
+        random = np.random.default_rng(len(sample))
+        centroids = _centroids(sample, options, num_partitions, kind, random, advance)
     codebook = bounds = signs = None
     if options.codes == "PQ":
         codebook = _codebook(rows, sample, centroids, options, kind, random)
@@ -126,20 +128,28 @@ def random_vectors(rows: IndexedRows, num_rows: int, options: VectorOptions, kin
     return random.permutation(np.concatenate(parts))
 
 
+def _training_stage(
+    rows: IndexedRows, options: VectorOptions
+) -> AbstractContextManager[Callable[[int], None]]:
+    """Report the stage that trains centroids, if they are trained. The stage `sample` lies in it."""
+    if options.centroids is None:
+        return stage(rows.observer, "train_ivf", options.max_iterations, "iterations")
+    return nullcontext(lambda amount: None)
+
+
 def _centroids(
-    rows: IndexedRows,
     sample: Array,
     options: VectorOptions,
     num_partitions: int,
     kind: VectorType,
     random: np.random.Generator,
+    advance: Callable[[int], None],
 ) -> Array:
     if options.centroids is not None:
         return options.centroids.astype(kind.dtype)
     count = min(num_partitions, len(sample))
     vectors = comparable(sample[: options.sample_rate * count], options.metric)
-    with stage(rows.observer, "train_ivf", options.max_iterations, "iterations") as advance:
-        return centroids_of(vectors, count, options, kind, random, advance)
+    return centroids_of(vectors, count, options, kind, random, advance)
 
 
 def centroids_of(

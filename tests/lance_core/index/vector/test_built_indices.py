@@ -13,7 +13,11 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.index.segment_files import SegmentFiles
+from lance_core.index.vector.build.parameters import vector_parameters
 from lance_core.index.vector.segment_search import SegmentQuery
+from lance_core.proto import index_pb2
+from lance_core.storage import storage_for
 from support.vector_indices import (
     KINDS,
     clustered,
@@ -247,10 +251,11 @@ def test_segments_that_were_built_apart(tmp_path: Path) -> None:
     assert reference_search(path, vectors[3], 20, "IVF_PQ") == apart
 
 
+@pytest.mark.parametrize("metric", ["l2", "cosine"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_statistics_are_those_of_the_reference(tmp_path: Path, kind: str) -> None:
+def test_statistics_are_those_of_the_reference(tmp_path: Path, kind: str, metric: str) -> None:
     path = tmp_path / "table"
-    dataset = build(path, clustered(900, DIMENSION), kind)
+    dataset = build(path, clustered(900, DIMENSION), kind, metric=metric)
     (found,) = dataset.index_statistics("vector_idx")["segments"]
     (expected,) = lance.dataset(str(path)).stats.index_stats("vector_idx")["segments"]
     bounds = [facts["sub_index"].pop("bounds", {}) for facts in (found, expected)]
@@ -292,3 +297,82 @@ def test_few_vectors_among_many_nulls_are_found(tmp_path: Path, kind: str, num_v
     assert query is not None
     found = reference_search(tmp_path / "table", query, 2 * num_vectors, kind)
     assert len(found) == num_vectors
+
+
+def stages(build_with: Any) -> list[str]:
+    """Return the stages that a build reports, in the order in which they begin."""
+    events: list[Any] = []
+    build_with(events.append)
+    return [event.stage for event in events if event.event == "start"]
+
+
+def test_training_is_the_first_stage(tmp_path: Path) -> None:
+    """Observers of the reference see `train_ivf` first. The stage `sample` reports the rows that are read
+    before the first round of k-means.
+    """
+    path = tmp_path / "table"
+    dataset = lance_core.write_dataset(vector_table(clustered(1000, DIMENSION)), str(path))
+    options: dict[str, Any] = {"num_partitions": 2, "num_sub_vectors": 8}
+
+    def build_with(library: Any, **more: Any) -> list[str]:
+        opened = library.dataset(str(path))
+        return stages(
+            lambda observe: opened.create_index(
+                "vector", "IVF_PQ", replace=True, progress_callback=observe, **options, **more
+            )
+        )
+
+    found = build_with(lance_core)
+    assert found == ["train_ivf", "sample", "train_quantizer", "shuffle", "merge_partitions"]
+    assert [name for name in found if name != "sample"] == build_with(lance)
+    given = build_with(lance_core, ivf_centroids=clustered(2, DIMENSION))
+    assert given == ["sample", "train_quantizer", "shuffle", "merge_partitions"]
+
+    def fail(event: Any) -> None:
+        raise RuntimeError(event.stage)
+
+    version = dataset.latest_version
+    with pytest.raises(RuntimeError, match="train_ivf"):
+        dataset.create_index("vector", "IVF_PQ", replace=True, progress_callback=fail, **options)
+    assert dataset.latest_version == version
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_PQ"])
+def test_parameters_of_the_training_are_in_the_manifest(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "table"
+    dataset = build(path, clustered(900, DIMENSION), kind, max_iters=7, sample_rate=11)
+    hints = dataset.describe_indices()[0].details["runtime_hints"]
+    lance.dataset(str(path)).create_index(
+        "vector", kind, replace=True, max_iters=7, sample_rate=11, num_partitions=PARTITIONS, **KINDS[kind]
+    )
+    theirs = lance_core.dataset(path).describe_indices()[0].details["runtime_hints"]
+    wanted = {name: text for name, text in theirs.items() if name.endswith(("max_iters", "sample_rate"))}
+    assert hints == wanted
+    assert len(hints) == (4 if "PQ" in kind else 2)
+
+
+@pytest.mark.parametrize("library", [lance, lance_core])
+def test_a_later_training_has_the_parameters_of_the_first(tmp_path: Path, library: Any) -> None:
+    path = tmp_path / "table"
+    lance_core.write_dataset(vector_table(clustered(900, DIMENSION)), str(path))
+    library.dataset(str(path)).create_index(
+        "vector", "IVF_FLAT", num_partitions=2, max_iters=7, sample_rate=11
+    )
+    dataset = lance_core.dataset(path)
+    dataset.insert(vector_table(clustered(900, DIMENSION), 900))
+    dataset.optimize.optimize_indices(retrain=True)
+    hints = dataset.describe_indices()[0].details["runtime_hints"]
+    assert (hints["lance.ivf.max_iters"], hints["lance.ivf.sample_rate"]) == ("7", "11")
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "many", "٣", "99999999", "1.5"])
+def test_other_texts_of_parameters_count_as_not_given(text: str) -> None:
+    details = index_pb2.VectorIndexDetails(runtime_hints={"lance.ivf.max_iters": text})
+    files = SegmentFiles(storage_for("memory://"), "_indices/x", {}, details.SerializeToString())
+    assert "max_iters" not in vector_parameters(files)
+
+
+def test_an_accelerator_is_not_used(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    dataset = build(tmp_path / "table", clustered(300, DIMENSION), "IVF_HNSW_SQ", accelerator="cuda")
+    assert dataset.has_index
+    assert "falling back to CPU" in caplog.text
