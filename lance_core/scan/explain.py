@@ -233,14 +233,17 @@ def explain_text(
     if fragments or not counted:
         lines.append(_read_text(explanation, reads))
     if (nearest := explanation.nearest) is not None:
-        facts = f"metric={nearest.metric}, k={nearest.k}"
         if nearest.fragments_indexed:
+            metric = _INDEX_METRICS.get(nearest.metric, nearest.metric)
             lines.append(
-                f"  ANNSubIndex: name={nearest.index}, {facts}, fragments={nearest.fragments_indexed}"
-                + _index_arguments(nearest)
+                f"  ANNSubIndex: name={nearest.index}, metric={metric}, k={nearest.k}, "
+                f"fragments={nearest.fragments_indexed}{_index_arguments(nearest)}"
             )
         if nearest.fragments_compared:
-            lines.append(f"  KNNVectorDistance: {facts}, fragments={nearest.fragments_compared}")
+            lines.append(
+                f"  KNNVectorDistance: metric={nearest.metric}, k={nearest.k}, "
+                f"fragments={nearest.fragments_compared}"
+            )
     if explanation.text_query is not None:
         lines.append(f"  TextQuery: query={json.dumps(explanation.text_query)}")
     if (fusion := explanation.fusion) is not None:
@@ -276,11 +279,18 @@ def explain_text(
     return "\n".join(lines) + "\n"
 
 
+_INDEX_METRICS = {"l2": "L2", "cosine": "Cosine", "dot": "Dot", "hamming": "Hamming"}
+"""Metrics as the plans of the reference spell those of an index. Exact searches spell them in lower case."""
+
+
 def _index_arguments(nearest: NearestUse) -> str:
-    """Return the arguments of the search of an index that the caller gave."""
-    given = {
-        "minimum_nprobes": nearest.minimum_probes,
-        "maximum_nprobes": nearest.maximum_probes,
+    """Return the arguments of the search of an index that the caller gave, as the reference spells them."""
+    given: dict[str, object] = {}
+    if (least := nearest.minimum_probes) is not None:
+        given |= {"minimum_nprobes": least, "maximum_nprobes": "None"}
+    if (most := nearest.maximum_probes) is not None:
+        given["maximum_nprobes"] = f"Some({most})"
+    given |= {
         "search_effort": nearest.search_effort,
         "refine_factor": nearest.refine_factor,
         "ef": nearest.candidates,
