@@ -704,10 +704,16 @@ array_element(l, 2)
 l[a]
 array_max(l)
 array_min(l)
+_cast_list_f16(fsl)
+_cast_list_f16(arrow_cast(fsl, 'List(Float32)'))
+_cast_list_f16(_cast_list_f16(fsl))
 """.strip().split("\n")
 """Expressions with the same values, type and nullability."""
 
 TYPED_REFUSED = r"""
+_cast_list_f16(l)
+_cast_list_f16(f32)
+_cast_list_f16(fsl, fsl)
 i8 / -1
 i64 / -1
 abs(i8)

@@ -190,6 +190,23 @@ def _bind_field(name: str, arguments: Sequence[Expression]) -> Bound:
     return [operand, child], child_type(["..."], operand.type, wanted)
 
 
+def _bind_float16(name: str, arguments: Sequence[Expression]) -> Bound:
+    """Bind `_cast_list_f16(list)`, the list with its floats rounded to float16."""
+    expect(name, arguments, 1)
+    operand = arguments[0]
+    if not is_list(operand.type) or operand.type.value_type not in (pa.float32(), pa.float16()):
+        raise unfit(name, operand, "a list of float32 or float16")
+    element = operand.type.value_field.with_type(pa.float16())
+    size = operand.type.list_size if types.is_fixed_size_list(operand.type) else -1
+    return [operand], pa.list_(element, size)
+
+
+def _as_float16(lists: Datum) -> Datum:
+    element = lists.type.value_field.with_type(pa.float16())
+    size = lists.type.list_size if types.is_fixed_size_list(lists.type) else -1
+    return lists.cast(pa.list_(element, size))
+
+
 _LENGTH = Function(_bind_length, lambda lists: pc.list_value_length(lists).cast(pa.uint64()))
 _ELEMENT = Function(_bind_element, _element)
 _HAS = Function(_bind_has, _has)
@@ -219,5 +236,6 @@ FUNCTIONS = {
     "list_position": _POSITION,
     "array_max": Function(_bind_extreme, _extreme("greatest")),
     "array_min": Function(_bind_extreme, _extreme("least")),
+    "_cast_list_f16": Function(_bind_float16, _as_float16),
     "get_field": Function(_bind_field, lambda structs, name: pc.struct_field(structs, name.as_py())),
 }
