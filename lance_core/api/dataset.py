@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping
 from datetime import datetime
 from os import PathLike, fspath
@@ -75,6 +76,8 @@ __all__ = [
 ]
 
 LANCE_COMMIT_MESSAGE_KEY = COMMIT_MESSAGE
+_CACHE_ENTRY_BYTES = 20 << 20
+"""Bytes that the reference counts for an entry of `index_cache_size`."""
 
 __getattr__ = import_late(
     __name__,
@@ -114,7 +117,7 @@ def dataset(
 ) -> LanceDataset:
     """Open a dataset.
 
-    `block_size`, `read_params` and `index_cache_size` have no effect: reads follow the pages.
+    `block_size` and `read_params` have no effect: reads follow the pages.
 
     Args:
         uri: Path or URL of the dataset's directory.
@@ -131,6 +134,7 @@ def dataset(
             the dataset. By default all datasets share one session of the process.
         metadata_cache_size_bytes, index_cache_size_bytes: Sizes of caches. If one is given and `session` is
             not, the dataset gets a session of its own with these sizes; see `Session`.
+        index_cache_size: Deprecated. It counts entries of 20 MiB, and `index_cache_size_bytes` wins.
         commit_lock: Function from a version number to a context manager, which is held while commits through
             this dataset put this version. If it raises, nothing is committed. A file system without an
             exclusive put can only be written to with a lock.
@@ -139,8 +143,19 @@ def dataset(
         TypeError: `session` is no session of this package, or `commit_lock` is no function.
         DatasetNotFoundError: There is no dataset, no such version or tag, or no version as old as `asof`.
         UnsupportedFeatureError: The dataset uses a feature that is not supported. The message names it.
+
+    Warns:
+        DeprecationWarning: `index_cache_size` is given.
     """
     check_lock(commit_lock)
+    if index_cache_size is not None:
+        warnings.warn(
+            "index_cache_size is deprecated: use index_cache_size_bytes, with 20 MiB for each entry",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        if index_cache_size_bytes is None:
+            index_cache_size_bytes = index_cache_size * _CACHE_ENTRY_BYTES
     if not isinstance(session, Session | None):
         raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
     if session is None and not (metadata_cache_size_bytes is None and index_cache_size_bytes is None):

@@ -33,9 +33,24 @@ if TYPE_CHECKING:
 class FragmentChanges:
     """Methods of a fragment that write files. `LanceDataset.commit` makes a version of their results."""
 
-    def __init__(self, dataset: OpenedDataset, metadata: Fragment) -> None:
+    def __init__(self, dataset: OpenedDataset, fragment_id: int | Fragment) -> None:
+        """Make a fragment of the version that `dataset` has opened.
+
+        Args:
+            dataset: The dataset.
+            fragment_id: Id of the fragment, or its entry in the manifest.
+
+        Raises:
+            InvalidInputError: The version has no fragment with this id.
+        """
         self._dataset = dataset
-        self._metadata = metadata
+        if isinstance(fragment_id, Fragment):
+            self._metadata = fragment_id
+            return
+        found = dataset.snapshot.manifest.fragment_by_id.get(fragment_id)
+        if found is None:
+            raise InvalidInputError("there is no fragment with this id in the version", found=fragment_id)
+        self._metadata = found
 
     @staticmethod
     def create(

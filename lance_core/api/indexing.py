@@ -81,7 +81,7 @@ class Indexing(OpenedDataset):
         try:
             return index_statistics(self.snapshot, index_name)
         except IndexNotFoundError as error:
-            raise KeyError(str(error)) from None
+            raise KeyError(f'Index "{index_name}" not found; this version has: {error.expected}') from None
 
     def get_ivf_model(self, index_name: str) -> IvfModel:
         """Return the partitions of the first segment of a vector index.

@@ -239,6 +239,12 @@ def _as_array(q: Any) -> npt.NDArray[np.float64]:
         if q.null_count or (pa.types.is_nested(q.type) and q.flatten().null_count):
             raise NoVectorsError("nearest: q must be a vector of numbers, found a null")
         q = q.to_numpy(zero_copy_only=False) if not pa.types.is_nested(q.type) else q.to_pylist()
+    if isinstance(q, list | tuple):
+        lengths = {len(each) for each in q if isinstance(each, Sequence | np.ndarray | pa.Array)}
+        if len(lengths) > 1:
+            raise InvalidInputError(
+                "nearest: All query vectors must have the same length", found=sorted(lengths)
+            )
     try:
         values = np.asarray(q)
         if values.dtype == object or values.dtype.kind not in "fiub":

@@ -28,6 +28,17 @@ def uri(tmp_path: Path) -> str:
     return path
 
 
+def test_a_fragment_is_made_of_a_dataset_and_an_id(uri: str) -> None:
+    dataset = lance_core.dataset(uri)
+    fragment = LanceFragment(dataset, 1)
+    assert fragment.metadata == dataset.get_fragments()[1].metadata
+    assert dataset.to_table(fragments=[fragment]).equals(fragment.to_table())
+    for library in LIBRARIES.values():
+        assert library.LanceFragment(library.dataset(uri), fragment_id=1).count_rows() == 4
+    with pytest.raises(InvalidInputError, match=r"no fragment with this id.*7"):
+        LanceFragment(dataset, 7)
+
+
 @pytest.mark.parametrize("with_row_address", [None, False, True])
 @pytest.mark.parametrize("columns", [None, ["a"], ["s.x", "a"]])
 def test_a_session_takes_what_the_reference_takes(

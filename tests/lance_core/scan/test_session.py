@@ -163,3 +163,13 @@ def test_what_is_no_session_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="memory_limit_bytes"):
         Session(memory_limit_bytes=-1)
     assert not Session(1, 1 << 20).is_same_as(Session(1, 1 << 20))
+
+
+def test_the_old_size_of_the_index_cache_counts_entries_of_20_mib(tmp_path: Path) -> None:
+    uri = write(tmp_path / "d")
+    with pytest.warns(DeprecationWarning, match="index_cache_size_bytes"):
+        dataset = lance_core.dataset(uri, index_cache_size=3)
+    assert dataset.session().indices.max_bytes == 60 << 20
+    with pytest.warns(DeprecationWarning, match="20 MiB"):
+        dataset = lance_core.dataset(uri, index_cache_size=3, index_cache_size_bytes=5)
+    assert dataset.session().indices.max_bytes == 5

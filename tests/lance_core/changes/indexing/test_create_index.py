@@ -268,3 +268,10 @@ def test_progress_is_reported(table: Path) -> None:
     assert events[-1].event == "complete"
     read = [event for event in events if event.stage == events[0].stage]
     assert read[-1].completed == read[-1].total == 360
+
+
+def test_statistics_of_no_index_name_the_indices(table: Path) -> None:
+    dataset = lance_core.dataset(table)
+    dataset.create_scalar_index("number", "BTREE")
+    with pytest.raises(KeyError, match=r'Index "nothing" not found.*number_idx'):
+        dataset.stats.index_stats("nothing")

@@ -263,6 +263,8 @@ def test_order_and_batches_of_the_result(path: Path) -> None:
         ({"q": [1.0, 2.0]}, "Query vector size 2 does not match index column size 6"),
         ({"q": [0.0] * 12}, "Query vector size 12 does not match"),
         ({"q": ["a"] * 6}, "q must be a vector of numbers"),
+        ({"q": [QUERY, [1.0]]}, "All query vectors must have the same length"),
+        ({"q": [np.zeros(6), np.zeros(7)]}, "All query vectors must have the same length"),
         ({"q": []}, "q must be a vector or a list of vectors"),
         ({"k": 0}, "Nearest-K must be > 0 but got 0"),
         ({"metric": "l3"}, "unknown metric 'l3'"),
