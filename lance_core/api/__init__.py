@@ -166,6 +166,7 @@ if TYPE_CHECKING:
     from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.udf import BatchUDF, batch_udf
     from lance_core.api.vector import validate_vector_index, vec_to_table
+    from lance_core.api.vector_partitions import VectorIndexReader
     from lance_core.api.write import write_dataset
     from lance_core.api.write_files import write_fragments
     from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
@@ -298,6 +299,7 @@ __all__ = [
     "Transaction",
     "UnsupportedFeatureError",
     "UpdateResult",
+    "VectorIndexReader",
     "Version",
     "VersionNotFoundError",
     "VersionRef",
@@ -405,6 +407,7 @@ _LATE = {
     "SqlQueryBuilder": "lance_core.api.sql",
     "SupportedDistributedIndices": "lance_core.api.indices",
     "Transaction": "lance_core.api.operations",
+    "VectorIndexReader": "lance_core.api.vector_partitions",
     "__version__": "lance_core.version",
     "batch_udf": "lance_core.api.udf",
     "bfloat16_array": "lance_core.api.arrow",

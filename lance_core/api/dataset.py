@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from lance_core.api.optimize import DatasetOptimizer
     from lance_core.api.scanner_builder import ScannerBuilder
     from lance_core.api.sql import SqlQuery, SqlQueryBuilder
+    from lance_core.api.vector_partitions import VectorIndexReader
     from lance_core.api.write import write_dataset
     from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
 
@@ -69,6 +70,7 @@ __all__ = [
     "Tags",
     "Transaction",
     "UpdateResult",
+    "VectorIndexReader",
     "Version",
     "VersionRef",
     "dataset",
@@ -94,6 +96,7 @@ __getattr__ = import_late(
         "SqlQuery": "lance_core.api.sql",
         "SqlQueryBuilder": "lance_core.api.sql",
         "Transaction": "lance_core.api.operations",
+        "VectorIndexReader": "lance_core.api.vector_partitions",
         "write_dataset": "lance_core.api.write",
     },
 )

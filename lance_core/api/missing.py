@@ -67,7 +67,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     },
     "blob": {"BlobIterator": "`open` of each value"},
     "dataset": {
-        "VectorIndexReader": _INDICES,
         "VectorSearchQuery": _SEARCH,
         "serialize_row_addrs": _NONE,
     },

@@ -105,8 +105,8 @@ def test_operations_that_are_missing_say_what_to_use() -> None:
 def test_the_package_refuses_missing_names() -> None:
     with pytest.raises(MissingNameError, match="lance_core lacks 'tokenize' of pylance"):
         _ = lance_core.tokenize
-    with pytest.raises(MissingNameError, match="lance_core lacks 'VectorIndexReader' of pylance"):
-        _ = lance_core.VectorIndexReader
+    with pytest.raises(MissingNameError, match="lance_core lacks 'FtsToken' of pylance"):
+        _ = lance_core.FtsToken
     with pytest.raises(MissingNameError, match="lance_core lacks 'mem_wal' of pylance"):
         _ = lance_core.mem_wal
     with pytest.raises(AttributeError, match="module 'lance_core' has no attribute 'nonsense'"):

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.segments import OpenSegment
-from lance_core.index.vector.codes.stored_codes import ROW_KEY, CodedRows, Question
+from lance_core.index.vector.codes.stored_codes import ROW_KEY, CodedRows, Question, row_keys
 from lance_core.index.vector.graphs import NEIGHBORS, NODE, read_graph
 from lance_core.index.vector.model import AUXILIARY_FILE, INDEX_FILE, SegmentModel
 from lance_core.index.vector.probes import first_probes
@@ -79,6 +80,26 @@ class OpenVectorSegment:
     def is_exact(self) -> bool:
         """Whether the distances of answers are exact. Otherwise they are estimates from codes."""
         return self._model.codes.is_exact
+
+    @property
+    def num_partitions(self) -> int:
+        """Number of partitions."""
+        return len(self._model.partitions)
+
+    def read_partition(self, number: int, *, with_codes: bool) -> pa.RecordBatch:
+        """Return the row keys of a partition, and with `with_codes` all columns, the codes row after row.
+
+        Raises:
+            CorruptFileError: The bytes contradict the format.
+            StorageError: The storage failed.
+        """
+        model = self._model
+        start, length = int(model.partitions.starts[number]), int(model.partitions.lengths[number])
+        file = self._segment.open_file(AUXILIARY_FILE)
+        batch = file.read(start, start + length, None if with_codes else (ROW_KEY,))
+        keys = pa.array(self._segment.present(row_keys(batch, file.name)))
+        batch = batch.set_column(batch.schema.get_field_index(ROW_KEY), ROW_KEY, keys)
+        return model.codes.row_by_row(batch) if with_codes else batch
 
     def nearest(self, query: SegmentQuery) -> Neighbours:
         """Return the nearest rows; see `VectorSegment.nearest`.

@@ -53,6 +53,9 @@ class PlainCodes:
                 vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return CodedRows(model.keys_of(batch), np.ascontiguousarray(vectors))
 
+    def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
     def ask(self, vector: Array) -> PlainQuestion:
         # Unit vectors of cosine are at the distance 1 - product.
         return PlainQuestion("dot" if self._model.metric == "cosine" else self._model.metric, vector)

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags, Floats
+from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags, Floats, with_codes
 from lance_core.index.vector.layouts import transposed, transposed_back
 from lance_core.index.vector.partitions import read_tensor
 from lance_core.kernels import BestRows, Block, StoredVectors
@@ -70,6 +70,12 @@ class ProductCodes:
         elif not self.is_transposed and not has_graph:
             codes = transposed(codes)
         return CodedRows(self._model.keys_of(batch), codes)
+
+    def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not self.is_transposed:
+            return batch
+        codes = self._model.bytes_of(batch, COLUMN, self.bytes_per_row)
+        return with_codes(batch, COLUMN, transposed_back(codes))
 
     def ask(self, vector: Array) -> ProductQuestion:
         query = np.ascontiguousarray(vector, np.float32)

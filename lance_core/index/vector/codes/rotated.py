@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.vector.codes.blocked_bits import bytes_per_row, unblocked
 from lance_core.index.vector.codes.rotation import ROUNDS, FastRotation, MatrixRotation, Rotation
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags, Floats
+from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags, Floats, with_codes
 from lance_core.index.vector.layouts import transposed, unpacked
 from lance_core.index.vector.partitions import read_tensor
 from lance_core.kernels import BestRows, StoredVectors
@@ -97,6 +97,12 @@ class RotatedCodes:
         if num_more == 8:
             return (bits.astype(np.uint16) << np.uint16(8)) | more
         return np.ascontiguousarray((bits << np.uint8(num_more)) | more)
+
+    def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not self.is_packed:
+            return batch
+        codes = self._model.bytes_of(batch, SIGNS, self._model.dimension // 8)
+        return with_codes(batch, SIGNS, unpacked(codes))
 
     def ask(self, vector: Array) -> RotatedQuestion:
         query = np.ascontiguousarray(vector, np.float32)

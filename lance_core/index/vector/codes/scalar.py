@@ -79,6 +79,9 @@ class ScalarCodes:
         codes = self._model.bytes_of(batch, COLUMN, self._model.dimension)
         return CodedRows(self._model.keys_of(batch), codes)
 
+    def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch
+
     def ask(self, vector: Array) -> ScalarQuestion | ScalarProductQuestion:
         step = self.bounds.step
         if self._model.metric == "dot":

@@ -70,6 +70,13 @@ class StoredCodes(Protocol):
             CorruptFileError: A column has another type or shape.
         """
 
+    def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a partition with the codes of each row together.
+
+        Raises:
+            CorruptFileError: A column has another type or shape.
+        """
+
     def ask(self, vector: Array) -> Question:
         """Return the question of a query vector. For `cosine` its norm is 1."""
 
@@ -155,13 +162,28 @@ class CodeModel:
         Raises:
             CorruptFileError: The column has another type, or nulls.
         """
-        column = batch.column(ROW_KEY)
-        if column.type != pa.uint64() or column.null_count:
-            raise CorruptFileError(
-                "row keys of a vector index", file=self.file, expected="uint64", found=column.type
-            )
-        return self._numbers(column)
+        return row_keys(batch, self.file)
 
     @staticmethod
     def _numbers(column: pa.Array) -> Array:
         return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def row_keys(batch: pa.RecordBatch, file: str) -> npt.NDArray[np.uint64]:
+    """Return the row keys of a partition. `file` is the name of the file for messages.
+
+    Raises:
+        CorruptFileError: The column has another type, or nulls.
+    """
+    column = batch.column(ROW_KEY)
+    if column.type != pa.uint64() or column.null_count:
+        raise CorruptFileError("row keys of a vector index", file=file, expected="uint64", found=column.type)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def with_codes(batch: pa.RecordBatch, name: str, codes: npt.NDArray[np.uint8]) -> pa.RecordBatch:
+    """Return a batch with other codes in the column `name`."""
+    number = batch.schema.get_field_index(name)
+    field = batch.schema.field(number)
+    column = pa.FixedSizeListArray.from_arrays(pa.array(codes.reshape(-1)), type=field.type)
+    return batch.set_column(number, field, column)
