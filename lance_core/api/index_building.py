@@ -116,10 +116,11 @@ class IndexBuilding(Indexing):
             target_partition_size: Wanted rows of a partition.
             train, index_uuid, progress_callback, transaction_id, sync: Those of `create_scalar_index`.
             fragment_ids: Must be None; see `create_index_uncommitted`.
-            kwargs: Further options by name: `num_bits`, `sample_rate`, `max_iters`, `skip_transpose`, and for
-                graphs `m`, `ef_construction` and `max_level`. Options of the reference about threads, caches
-                and the order of work have no effect. An `accelerator` is not used: the index is built on the
-                CPU, and a warning is logged.
+            kwargs: Further options by name: `num_bits`, `sample_rate`, `max_iters`, `skip_transpose`,
+                `rabitq_model` (from `lance_core.api.indices.build_rq_model`), and for graphs `m`,
+                `ef_construction` and `max_level`. Options of the reference about threads, caches and the
+                order of work have no effect. An `accelerator` is not used: the index is built on the CPU, and
+                a warning is logged.
 
         Returns:
             This dataset, at the version with the index.

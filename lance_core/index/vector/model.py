@@ -50,7 +50,7 @@ class SegmentModel:
         """
         self.kind, self.metric = _kind(index)
         self.partitions = read_partitions(auxiliary)
-        graphs = read_partitions(index)
+        graphs = read_partitions(index, has_rows="HNSW" in self.kind)
         if graphs.centroids is None or len(graphs.centroids) != len(self.partitions):
             raise CorruptFileError(
                 "number of centroids",

@@ -42,8 +42,13 @@ class Partitions:
         return len(self.lengths)
 
 
-def read_partitions(file: IndexFile) -> Partitions:
+def read_partitions(file: IndexFile, *, has_rows: bool = True) -> Partitions:
     """Return the partitions that a file of a vector index describes.
+
+    Args:
+        file: The file.
+        has_rows: Whether the partitions are rows of this file. `index.idx` of an index without graphs has no
+            rows; if the reference merged segments, it repeats the partitions of the other file.
 
     Raises:
         CorruptFileError: The description is missing, or contradicts itself or the file.
@@ -57,7 +62,9 @@ def read_partitions(file: IndexFile) -> Partitions:
         raise CorruptFileError(
             "partitions of a vector index", file=file.name, expected=len(starts), found=len(lengths)
         )
-    if np.any(starts > file.num_rows) or np.any(lengths > file.num_rows - np.minimum(starts, file.num_rows)):
+    if has_rows and (
+        np.any(starts > file.num_rows) or np.any(lengths > file.num_rows - np.minimum(starts, file.num_rows))
+    ):
         raise CorruptFileError(
             "a partition ends after the last row of its file", file=file.name, expected=file.num_rows
         )

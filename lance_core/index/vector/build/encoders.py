@@ -17,7 +17,7 @@ from lance_core.index.vector.build.training import TrainedModel
 from lance_core.index.vector.build.vectors import VectorType
 from lance_core.index.vector.codes import plain, product, rotated, scalar
 from lance_core.index.vector.codes.blocked_bits import blocked, bytes_per_row
-from lance_core.index.vector.codes.rotation import FastRotation
+from lance_core.index.vector.codes.rotation import FastRotation, describe_codes
 from lance_core.index.vector.layouts import transposed
 from lance_core.index.vector.partitions import tensor_of
 from lance_core.kernels import StoredVectors
@@ -192,15 +192,7 @@ class RotatedEncoder:
                 pa.field(rotated.MORE_BITS, pa.list_(pa.uint8(), width)),
                 *(pa.field(name, pa.float32()) for name in (rotated.ADDED_EX, rotated.SCALES_EX)),
             ]
-        self.description = {
-            "rotate_mat_position": None,
-            "fast_rotation_signs": model.rotation_signs.tolist(),
-            "rotation_type": "fast",
-            "code_dim": kind.dimension,
-            "num_bits": options.num_bits,
-            "packed": False,
-            "query_estimator": "raw_query",
-        }
+        self.description = describe_codes(model.rotation_signs, kind.dimension, options.num_bits)
 
     def encode(self, vectors: Array, partitions: npt.NDArray[np.uint32]) -> list[Array]:
         values = np.ascontiguousarray(vectors, np.float32)

@@ -17,7 +17,7 @@ from lance_core.index.progress import stage
 from lance_core.index.vector.build.kmeans import Sample, assign_in_parallel, train_clusters
 from lance_core.index.vector.build.options import VectorOptions
 from lance_core.index.vector.build.vectors import VectorType, usable_vectors
-from lance_core.index.vector.codes.rotation import ROUNDS
+from lance_core.index.vector.codes.rotation import random_signs
 from lance_core.index.vector.codes.scalar import Bounds
 from lance_core.pool import run_all
 
@@ -75,7 +75,7 @@ def train(rows: IndexedRows, options: VectorOptions, kind: VectorType) -> Traine
     elif options.codes == "RQ":
         signs = options.rotation_signs
         if signs is None:
-            signs = random.integers(0, 256, ROUNDS * -(-kind.dimension // 8), np.uint8)
+            signs = random_signs(kind.dimension, random)
     return TrainedModel(centroids, codebook, bounds, signs)
 
 

@@ -7,13 +7,19 @@ of the bytes `[r * w, (r + 1) * w)` with `w = ceil(dimension / 8)`, lowest bit f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
 ROUNDS = 4
+
+
+def random_signs(dimension: int, random: np.random.Generator | None = None) -> npt.NDArray[np.uint8]:
+    """Return the signs of a random fast rotation; without a generator other ones in every call."""
+    chance = np.random.default_rng() if random is None else random
+    return chance.integers(0, 256, ROUNDS * -(-dimension // 8), np.uint8)
 
 
 class Rotation(Protocol):
@@ -72,3 +78,16 @@ def _mix(values: Floats) -> None:
         values[...] = mixed.reshape(values.shape)
         half *= 2
     values *= np.float32(1 / np.sqrt(size))
+
+
+def describe_codes(signs: npt.NDArray[np.uint8], dimension: int, num_bits: int) -> dict[str, Any]:
+    """Return the description of RaBitQ codes of vectors in a fast rotation, as files have it."""
+    return {
+        "rotate_mat_position": None,
+        "fast_rotation_signs": signs.tolist(),
+        "rotation_type": "fast",
+        "code_dim": dimension,
+        "num_bits": num_bits,
+        "packed": False,
+        "query_estimator": "raw_query",
+    }

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import lance_core
+from lance_core.api.indices import build_rq_model
 from lance_core.index.vector.segment_search import SegmentQuery
 from support.vector_indices import KINDS, clustered, exact_distances, vector_segments, vector_table
 
@@ -64,3 +68,41 @@ def test_distances_are_those_of_the_reference(
         if segment.is_exact:
             exact = exact_distances(query, VECTORS[found.keys.astype(int)], metric)
             np.testing.assert_allclose(found.distances, exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_segments_that_the_reference_merged_are_read(tmp_path: Path, kind: str) -> None:
+    """`index.idx` of a merged segment repeats the partitions of the other file, but none of their rows."""
+    path = tmp_path / "table"
+    dataset = lance.write_dataset(vector_table(VECTORS), str(path), max_rows_per_file=ROWS // 2)
+    model: dict[str, Any] = {"num_partitions": 2, "ivf_centroids": _vectors(VECTORS[:2]), **KINDS[kind]}
+    if "PQ" in kind:
+        model["pq_codebook"] = _vectors(clustered(256, DIMENSION).reshape(-1, DIMENSION // 8))
+    if "RQ" in kind:
+        model |= {"rabitq_model": build_rq_model(DIMENSION, 5), "num_bits": 5}
+    segments = [
+        dataset.create_index_uncommitted("vector", kind, fragment_ids=[number], **model) for number in (0, 1)
+    ]
+    merged = dataset.merge_existing_index_segments(segments)
+    dataset.commit_existing_index_segments("vector_idx", "vector", [merged])
+
+    def check() -> None:
+        ours = lance_core.dataset(path)
+        query = {"column": "vector", "q": QUERIES[0], "k": 10}
+        exact = ours.to_table(columns=["id"], nearest={**query, "use_index": False})["id"].to_pylist()
+        given = {"nprobes": 2, "refine_factor": 20, "ef": 400}
+        found = ours.to_table(columns=["id"], nearest={**query, **given}, fast_search=True)["id"].to_pylist()
+        assert len(set(found) & set(exact)) >= 9
+
+    check()
+    ours = lance_core.dataset(path)
+    ours.delete("id % 9 = 0")
+    ours.optimize.compact_files()
+    check()
+    ours.insert(vector_table(clustered(200, DIMENSION, seed=5), ROWS))
+    ours.optimize.optimize_indices(num_indices_to_merge=1)
+    check()
+
+
+def _vectors(values: Any) -> pa.FixedSizeListArray:
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
