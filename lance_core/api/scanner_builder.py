@@ -149,8 +149,8 @@ class ScannerBuilder:
         return self._refuse("row_addr_prefilter", allowlist, blocklist)
 
     def with_index_segments(self, index_segments: Iterable[Any] | None) -> Self:
-        """Refuse segments of an index."""
-        return self._refuse("with_index_segments", index_segments)
+        """Set the uuids of the segments of a vector index that find the rows of `nearest`."""
+        return self._set("index_segments", None if index_segments is None else list(index_segments))
 
     def substrait_aggregate(self, aggregate: bytes) -> Self:
         """Refuse an aggregate."""

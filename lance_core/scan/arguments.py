@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
@@ -40,7 +42,6 @@ _LEAST = {"batch_readahead": 1, "fragment_readahead": 0, "io_buffer_size": 0}
 # Arguments of the reference that change the result of a scan.
 _UNSUPPORTED = frozenset(
     {
-        "index_segments",
         "row_addr_allowlist",
         "row_addr_blocklist",
         "scan_stats_callback",
@@ -71,6 +72,7 @@ def scan_options(
     nearest: Mapping[str, Any] | None = None,
     full_text_query: Any = None,
     hybrid: Mapping[str, Any] | None = None,
+    index_segments: Iterable[str | UUID] | None = None,
     prefilter: bool | None = None,
     disable_scoring_autoprojection: bool | None = None,
     **others: Any,
@@ -104,6 +106,8 @@ def scan_options(
         hybrid: How the rows of both searches are joined to one ranking: a mapping with `method`, `depth`,
             `weights` and `rank_constant`, all of which may be left out; see docs/vector-search.md. An
             argument of this package.
+        index_segments: Uuids of the segments of a vector index that find the rows of `nearest`. Only the rows
+            that they cover are found, or those of `fragments`, if that is given.
         prefilter: Whether a search finds only rows that match the filter. Otherwise the filter applies to the
             rows that the search finds, and may name `_distance` or `_score`.
         disable_scoring_autoprojection: Whether the columns of a search, such as `_score`, are left out
@@ -127,6 +131,9 @@ def scan_options(
         batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
     last_row = None if limit is None else _integer("limit", limit) + (_integer("offset", offset) or 0)
     query = None if nearest is None else _nearest(schema, nearest, last_row)
+    if index_segments is not None:
+        query = _of_segments(query, index_segments)
+        fast_search = fast_search or (query.use_index and fragments is None)
     text_query = None if full_text_query is None else _text_query(schema, full_text_query)
     fusion = None
     if hybrid is not None:
@@ -180,6 +187,25 @@ def _nearest(schema: Schema, arguments: Mapping[str, Any], last_row: int | None)
     if not isinstance(arguments, Mapping):
         raise TypeError(f"nearest must be a mapping, got {type(arguments).__name__}")
     return bind_nearest(schema, arguments, last_row)
+
+
+def _of_segments(query: NearestQuery | None, segments: Iterable[str | UUID]) -> NearestQuery:
+    """Return a search with some segments of an index."""
+    if query is None:
+        raise InvalidInputError("index_segments is only for searches: give nearest, too")
+    if isinstance(segments, str | UUID):
+        raise TypeError(f"index_segments must be a list of uuids, got {type(segments).__name__}")
+    found = set()
+    for segment in segments:
+        if not isinstance(segment, str | UUID):
+            raise TypeError(f"index_segments must have texts or uuid.UUID, got {type(segment).__name__}")
+        try:
+            found.add(str(segment if isinstance(segment, UUID) else UUID(segment)))
+        except ValueError:
+            raise InvalidInputError("index_segments must have uuids", found=segment) from None
+    if not found:
+        raise InvalidInputError("index_segments must have at least one segment")
+    return replace(query, segments=frozenset(found))
 
 
 def _check_others(schema: Schema, arguments: Mapping[str, Any]) -> None:

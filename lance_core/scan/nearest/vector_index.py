@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lance_core.errors import UnsupportedFeatureError
+from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.index.segments import open_segment
 from lance_core.index.vector.opened import OpenVectorSegment
 from lance_core.scan.files.data_files import DataFiles
@@ -51,11 +51,13 @@ def vector_index(
     asks for serves nothing.
 
     Raises:
+        InvalidInputError: The search names segments that do not exist or belong to another column, segments
+            of several indices, or another metric than that of the segments.
         LanceError: A file of the index is missing or contradicts the format.
     """
     if not query.use_index:
         return None
-    entries = _first_index(snapshot, query)
+    entries = _first_index(snapshot, query) if query.segments is None else _named_segments(snapshot, query)
     if not entries:
         return None
     fragments = snapshot.manifest.fragment_by_id
@@ -70,8 +72,16 @@ def vector_index(
             if entry.description.fragment_ids
         ]
     except UnsupportedFeatureError:
+        if query.segments is not None:
+            raise
         return None
-    if not opened or (query.metric is not None and query.metric != opened[0][0].metric):
+    if not opened:
+        return None
+    if query.metric is not None and query.metric != opened[0][0].metric:
+        if query.segments is not None:
+            raise InvalidInputError(
+                "metric of a search with index_segments", expected=opened[0][0].metric, found=query.metric
+            )
         return None
     covering = [
         CoveringSegment(segment, frozenset(entry.description.fragment_ids) & whole)
@@ -91,6 +101,28 @@ def _first_index(snapshot: Snapshot, query: NearestQuery) -> list[IndexSegment]:
         if number in entry.field_ids and entry.index_type.startswith(_KINDS)
     ]
     return [entry for entry in found if entry.name == found[0].name]
+
+
+def _named_segments(snapshot: Snapshot, query: NearestQuery) -> list[IndexSegment]:
+    """Return the segments that a search names."""
+    assert query.segments is not None
+    number = _field_id(snapshot.manifest.schema, query.column)
+    known = {entry.description.uuid: entry for entry in snapshot.searchable_segments}
+    unknown = sorted(query.segments - known.keys())
+    if unknown:
+        raise InvalidInputError("index_segments referenced unknown index segments", found=", ".join(unknown))
+    found = [entry for uuid, entry in known.items() if uuid in query.segments]
+    for entry in found:
+        if number not in entry.field_ids or not entry.index_type.startswith(_KINDS):
+            raise InvalidInputError(
+                f"index_segments must be those of a vector index on column {query.column!r}",
+                found=entry.description.uuid,
+            )
+    if len({entry.name for entry in found}) > 1:
+        raise InvalidInputError(
+            "index_segments must be those of one index", found=", ".join(sorted({e.name for e in found}))
+        )
+    return found
 
 
 def _field_id(schema: Schema, column: str) -> int:

@@ -76,6 +76,7 @@ class NearestQuery:
         lower: Smallest distance, inclusive; None without a bound.
         upper: Bound of distances, exclusive; None without a bound.
         use_index: Whether an index may find the rows.
+        segments: Uuids of the segments of an index that find the rows, as text; None means all segments.
         minimum_probes, maximum_probes, search_effort, candidates, approximation: See
             `lance_core.index.vector.segment_search.SegmentQuery`.
         refine_factor: So many times `k` rows are taken from an index, and their exact distances decide.
@@ -91,6 +92,7 @@ class NearestQuery:
     lower: float | None = None
     upper: float | None = None
     use_index: bool = True
+    segments: frozenset[str] | None = None
     minimum_probes: int | None = None
     maximum_probes: int | None = None
     search_effort: float | None = None

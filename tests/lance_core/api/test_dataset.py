@@ -139,6 +139,7 @@ def test_arguments_of_opening_are_those_of_the_reference(tmp_path):
     assert names == known[: len(names)]
     assert set(by_keyword) <= set(known)
     sizes = {name: 1 << 20 for name in names if name.endswith(("_size", "_bytes"))}
+    del sizes["index_cache_size"]  # it is deprecated
     opened = lance_core.dataset(path, 1, **sizes, session=lance_core.Session(), read_params={})
     assert opened.count_rows() == 3
 
@@ -173,7 +174,7 @@ def test_scanners(reference, ours):
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"index_segments": ["0"]},
+        {"row_addr_allowlist": b"0"},
     ],
     ids=lambda arguments: next(iter(arguments)),
 )

@@ -74,7 +74,6 @@ def test_steps_are_the_arguments_of_a_scan(path: str) -> None:
     [
         ("minhash_search", ("word",)),
         ("row_addr_prefilter", (b"",)),
-        ("with_index_segments", ([],)),
         ("substrait_aggregate", (b"",)),
         ("scan_stats_callback", (print,)),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.errors import LanceError
+from lance_core.api.scanner_builder import ScannerBuilder
+from lance_core.errors import InvalidInputError, LanceError
 from support.nearest import expected_ids, lattice, vector_table
 
 DIMENSION = 8
@@ -244,3 +246,87 @@ def test_a_filter_that_an_index_answers(tmp_path: Path) -> None:
         found, exact = search(dataset, **scan), search(dataset, use_index=False, **scan)
         assert found["id"].to_pylist() == exact["id"].to_pylist()
         assert found.num_rows == 30
+
+
+@pytest.fixture
+def divided(tmp_path: Path) -> lance_core.LanceDataset:
+    """Return a table of four fragments. An index has a segment for each of the first two."""
+    dataset = lance_core.write_dataset(random_table(400), tmp_path / "t", max_rows_per_file=100)
+    segments = [
+        dataset.create_index_uncommitted("v", "IVF_FLAT", num_partitions=2, fragment_ids=[number])
+        for number in (0, 1)
+    ]
+    dataset.create_scalar_index("id", "BTREE")
+    return dataset.commit_existing_index_segments("v_idx", "v", segments)
+
+
+def _uuids(dataset: Any, name: str = "v_idx") -> list[str]:
+    (index,) = (index for index in dataset.describe_indices() if index.name == name)
+    return [segment.uuid for segment in index.segments]
+
+
+def _ids(dataset: Any, segments: Any, **arguments: Any) -> list[int]:
+    nearest = {"column": "v", "q": QUERY, "k": 400, "nprobes": 2, **arguments.pop("nearest", {})}
+    scan = dataset.scanner(columns=["id"], nearest=nearest, index_segments=segments, **arguments)
+    return sorted(scan.to_table()["id"].to_pylist())
+
+
+def test_named_segments_find_the_rows_that_they_cover(divided: lance_core.LanceDataset) -> None:
+    theirs = lance.dataset(divided.uri)
+    uuids = _uuids(divided)
+    (segment,) = (
+        s
+        for index in divided.describe_indices()
+        if index.name == "v_idx"
+        for s in index.segments
+        if s.uuid == uuids[0]
+    )
+    (number,) = segment.fragment_ids
+    covered = list(range(100 * number, 100 * number + 100))
+    for dataset in (divided, theirs):
+        assert _ids(dataset, [uuids[0]]) == covered
+        assert _ids(dataset, [uuid.UUID(uuids[0])], filter="id % 2 = 0", prefilter=True) == covered[::2]
+        assert _ids(dataset, uuids) == list(range(200))
+        assert _ids(dataset, [uuids[0]], nearest={"use_index": False}) == list(range(400))
+    # Rows of given fragments that the segment does not cover are compared one by one.
+    for library in (lance_core, lance):
+        dataset = library.dataset(divided.uri)
+        fragments = [dataset.get_fragment(number), dataset.get_fragment(3)]
+        everything = {"filter": "id >= 0", "prefilter": True}  # without it, the reference takes no fragments
+        assert _ids(dataset, [uuids[0]], fragments=fragments, **everything) == covered + list(range(300, 400))
+    scan = divided.scanner(nearest={"column": "v", "q": QUERY}, index_segments=uuids[:1])
+    plan = scan.explain_plan()
+    assert "fragments=1" in plan
+    assert "KNNVectorDistance" not in plan
+
+
+def test_a_builder_sets_segments(divided: lance_core.LanceDataset) -> None:
+    builder = ScannerBuilder(divided).nearest("v", QUERY, k=400, nprobes=2)
+    assert builder.with_index_segments(_uuids(divided)).to_scanner().to_table().num_rows == 200
+
+
+def test_segments_that_fit_no_search_are_refused(divided: lance_core.LanceDataset) -> None:
+    theirs = lance.dataset(divided.uri)
+    other = divided.create_index("v", "IVF_FLAT", "other", num_partitions=2)
+    of_ids = _uuids(divided, "id_idx")
+    for segments, words in (
+        ([uuid.uuid4()], "unknown index segments"),
+        (of_ids, "vector index on column 'v'"),
+        ([*_uuids(divided), *_uuids(other, "other")], "one index"),
+        ([], "at least one"),
+        (["x"], "uuids"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            _ids(divided, segments)
+    for dataset in (divided, theirs):
+        for segments in ([uuid.uuid4()], []):
+            with pytest.raises(ValueError, match="segment"):
+                _ids(dataset, segments)
+        with pytest.raises(ValueError, match="metric"):
+            _ids(dataset, _uuids(divided), nearest={"metric": "dot"})
+        with pytest.raises(ValueError, match="search"):
+            dataset.scanner(index_segments=_uuids(divided)).to_table()
+        with pytest.raises(TypeError):
+            _ids(dataset, [7])
+    with pytest.raises(TypeError, match="list of uuids"):
+        _ids(divided, str(uuid.uuid4()))
