@@ -72,16 +72,26 @@ class Indexing(OpenedDataset):
     def index_statistics(self, index_name: str) -> dict[str, object]:
         """Return how much of the dataset an index covers, and facts from its files.
 
+        A segment of a vector index has the path of its first file as `uri`.
+
         Raises:
             KeyError: There is no such index.
             CorruptFileError: A file of the index is damaged.
         """
         from lance_core.changes.indexing.facts import index_statistics  # late: it is rarely needed
+        from lance_core.index.vector.model import INDEX_FILE
 
         try:
-            return index_statistics(self.snapshot, index_name)
+            found = index_statistics(self.snapshot, index_name)
         except IndexNotFoundError as error:
             raise KeyError(f'Index "{index_name}" not found; this version has: {error.expected}') from None
+        entries = {entry.description.uuid: entry for entry in self.snapshot.index_segments}
+        segments = found["segments"]
+        for facts in segments if isinstance(segments, list) else ():
+            if "centroids" in facts:
+                storage, directory = self.snapshot.index_directory(entries[facts["uuid"]])
+                facts["uri"] = f"{storage.uri}/{directory}/{INDEX_FILE}"
+        return found
 
     def get_ivf_model(self, index_name: str) -> IvfModel:
         """Return the partitions of the first segment of a vector index.

@@ -110,7 +110,9 @@ def _named_segments(snapshot: Snapshot, query: NearestQuery) -> list[IndexSegmen
     known = {entry.description.uuid: entry for entry in snapshot.searchable_segments}
     unknown = sorted(query.segments - known.keys())
     if unknown:
-        raise InvalidInputError("index_segments referenced unknown index segments", found=", ".join(unknown))
+        raise InvalidInputError(
+            "with_index_segments referenced unknown index segments", found=", ".join(unknown)
+        )
     found = [entry for uuid, entry in known.items() if uuid in query.segments]
     for entry in found:
         if number not in entry.field_ids or not entry.index_type.startswith(_KINDS):

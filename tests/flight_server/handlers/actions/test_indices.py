@@ -177,6 +177,7 @@ def test_a_vector_index_is_trained_once_for_all_segments(
     assert len(list((root / f"{name}.lance" / "_indices").iterdir())) == 3
     facts = client.index_statistics(name, "vectors")
     assert (facts["num_segments"], facts["num_indexed_rows"]) == (3, 400)
+    assert not any("uri" in segment for segment in facts["segments"])  # paths of the host stay there
     nearest = {"column": "v", "q": [0.5] * 8, "k": 30, "nprobes": 3, "ef": 400}
     found = client.dataset(name).to_table(["id"], nearest=nearest)
     local.create_index("v", kind, name="vectors", replace=True, **parameters)

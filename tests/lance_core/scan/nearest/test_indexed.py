@@ -310,7 +310,7 @@ def test_segments_that_fit_no_search_are_refused(divided: lance_core.LanceDatase
     other = divided.create_index("v", "IVF_FLAT", "other", num_partitions=2)
     of_ids = _uuids(divided, "id_idx")
     for segments, words in (
-        ([uuid.uuid4()], "unknown index segments"),
+        ([uuid.uuid4()], "with_index_segments referenced unknown index segments"),
         (of_ids, "vector index on column 'v'"),
         ([*_uuids(divided), *_uuids(other, "other")], "one index"),
         ([], "at least one"),
