@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar, cast
 
+from lance_core.counters import tallied
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -113,7 +115,7 @@ def run_all(calls: Sequence[Callable[[], T]], is_remote: bool = False) -> list[T
 
     num_helpers = min(num_workers(is_remote), len(calls)) - 1
     flow = Flow()
-    helpers = [worker_pool(is_remote).submit(work, flow=flow) for _ in range(num_helpers)]
+    helpers = [worker_pool(is_remote).submit(tallied(work), flow=flow) for _ in range(num_helpers)]
     try:
         work()
     finally:
@@ -136,7 +138,7 @@ def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Ite
     begun: deque[Future[R]] = deque()
     try:
         for item in items:
-            begun.append(pool.submit(act, item, flow=flow))
+            begun.append(pool.submit(tallied(act), item, flow=flow))
             if len(begun) > _BEGUN_AHEAD:
                 yield begun.popleft().result()
         while begun:

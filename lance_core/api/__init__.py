@@ -81,6 +81,7 @@ from lance_core.errors import (
 )
 from lance_core.scan.scanner import cache_stats, set_cache_directory
 from lance_core.scan.session import Session
+from lance_core.scan.statistics import ScanStatistics
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.indices import IndexDescription
 
@@ -284,6 +285,7 @@ __all__ = [
     "RowIdMeta",
     "RowIdSequence",
     "Sampler",
+    "ScanStatistics",
     "ScannerBuilder",
     "Session",
     "ShardedBatchIterator",

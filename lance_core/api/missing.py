@@ -14,7 +14,6 @@ _INDICES = "build indices with pylance; changes made here keep them right"
 _SEARCH = "search with pylance on the same dataset"
 _WAL = "no write-ahead log: use `insert` and `merge_insert`"
 _OPTIONS = "keep the options that the script gave to `dataset`"
-_COUNTERS = "`explain_plan` of a scan, `index_statistics`"
 _NONE = "nothing"
 _SEGMENTS = "`create_index_uncommitted`"
 
@@ -49,7 +48,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     "lance": {
         "FFILanceTableProvider": "DuckDB, Polars, or the Flight SQL door of a server",
         "FtsToken": _SEARCH,
-        "ScanStatistics": _COUNTERS,
         "CompactedSsTable": _WAL,
         "ExecutionPlan": "`explain_plan` of a scan",
         "LsmPointLookupPlanner": _WAL,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from lance_core.api.fragment import fragment_ids
@@ -14,6 +14,7 @@ from lance_core.scan.scanner import LanceScanner
 if TYPE_CHECKING:
     from lance_core.api.opened import OpenedDataset
     from lance_core.scan.plan.options import ColumnOrdering
+    from lance_core.scan.statistics import ScanStatistics
 
 
 class ScannerBuilder:
@@ -140,9 +141,13 @@ class ScannerBuilder:
         """Set whether scores of a search are columns only if they are named."""
         return self._set("disable_scoring_autoprojection", disable)
 
-    def scan_stats_callback(self, callback: Any) -> Self:
-        """Refuse a function that is called with counters of the scan."""
-        return self._refuse("scan_stats_callback", callback)
+    def scan_stats_callback(self, callback: Callable[[ScanStatistics], object] | None) -> Self:
+        """Set a function that gets the statistics of the scan after its last row.
+
+        It is called once for each `to_table` and each `to_batches` that reaches its end. An error that it
+        raises is logged.
+        """
+        return self._set("scan_stats_callback", callback)
 
     def row_addr_prefilter(self, allowlist: bytes | None = None, blocklist: bytes | None = None) -> Self:
         """Refuse sets of row addresses."""

@@ -16,10 +16,21 @@ _BATCH_ROWS = "LANCE_DEFAULT_BATCH_SIZE"
 
 
 def scan_of(snapshot: Snapshot, arguments: Mapping[str, Any]) -> LanceScanner:
-    """Return the scan of a snapshot with the arguments of `scan_options`; errors are those of it."""
-    if arguments.get("batch_size") is None and os.environ.get(_BATCH_ROWS):
-        arguments = {**arguments, "batch_size": _default_batch_rows()}
-    return LanceScanner(snapshot, scan_options(snapshot.manifest.schema, **arguments))
+    """Return the scan of a snapshot with the arguments of `scan_options`; errors are those of it.
+
+    The argument `scan_stats_callback`, which belongs to the scan alone, is a function that gets the
+    `ScanStatistics` after the last row of `to_table` or `to_batches`.
+
+    Raises:
+        InvalidInputError: Or the callback is no function.
+    """
+    others = dict(arguments)
+    callback = others.pop("scan_stats_callback", None)
+    if callback is not None and not callable(callback):
+        raise InvalidInputError("Callback must be callable", found=repr(callback))
+    if others.get("batch_size") is None and os.environ.get(_BATCH_ROWS):
+        others["batch_size"] = _default_batch_rows()
+    return LanceScanner(snapshot, scan_options(snapshot.manifest.schema, **others), callback)
 
 
 def _default_batch_rows() -> int:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
-from lance_core.counters import CacheUse, HitCounter
+from lance_core.counters import CacheUse, HitCounter, note
 from lance_core.forks import begin_anew_after_fork
 
 T = TypeVar("T")
@@ -54,11 +54,17 @@ class IndexCache:
                 len(self._entries), self._num_bytes, self._max_bytes, counter.hits, counter.misses
             )
 
+    def has(self, key: Hashable) -> bool:
+        """Return whether there is an entry. This counts neither as a hit nor as a use."""
+        with self._lock:
+            return key in self._entries
+
     def find(self, key: Hashable) -> object | None:
         """Return the value of an entry, which counts as used; None if there is no such entry."""
         with self._lock:
             entry = self._entries.get(key)
             self._counter.count(hit=entry is not None)
+            note("index_cache_misses" if entry is None else "index_cache_hits")
             if entry is None:
                 return None
             self._entries.move_to_end(key)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.counters import note
 from lance_core.encodings.values import concat_arrays
 from lance_core.errors import CorruptFileError
 from lance_core.file.column_readers import ColumnReader
@@ -104,6 +105,7 @@ class IndexFile:
             CorruptFileError: A column is missing, or the bytes contradict the format.
             StorageError: The storage failed.
         """
+        note("parts_loaded")
         names = self.arrow_schema.names if names is None else names
         columns = [self._column(name) for name in names]  # also of a file without rows
         return self._batch(names, [column.read(start, end) if start < end else [] for column in columns])
@@ -113,6 +115,7 @@ class IndexFile:
 
         Little more than these rows is read.
         """
+        note("parts_loaded")
         return self._batch(names, [self._column(name).take(rows) if len(rows) else [] for name in names])
 
     def integer(self, key: str, default: int | None = None, *, most: int = 1 << 31) -> int:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lance_core.counters import note_item
 from lance_core.index.cache import IndexCache
 from lance_core.index.index_file import IndexFile
 from lance_core.index.moving.moved_rows import Addresses, MovesInTurn
@@ -121,6 +122,7 @@ class OpenSegment:
         found = self.cache.find(key)
         if isinstance(found, IndexFile):
             return found
+        note_item("indices_loaded", self._key)
         file = self.storage.open_file(self.path(name), self.entry.files.get(name))
         try:
             opened = IndexFile(file)
@@ -149,6 +151,10 @@ class OpenSegment:
             num_bytes: Returns the memory of a value, in bytes.
         """
         return self.cache.get((*self._key, what), load, num_bytes)
+
+    def has(self, what: Hashable) -> bool:
+        """Return whether the cache has a value that is derived from files of the segment."""
+        return self.cache.has((*self._key, what))
 
     def find(self, what: Hashable) -> object | None:
         """Return a value that `keep` kept; None if it is not in the cache."""

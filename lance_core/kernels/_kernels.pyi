@@ -112,6 +112,11 @@ def count_write(num_bytes: int) -> None:
 def io_counts() -> tuple[int, int, int, int]:
     """Return the reads of this process and their bytes, and its writes and their bytes."""
 
+def thread_reads() -> tuple[int, int, int]:
+    """Return the calls of this thread that read, the byte ranges that they read, and their bytes, since the
+    thread began.
+    """
+
 def set_pool_retention(num_bytes: int) -> None:
     """Set the limit in bytes for large blocks that are kept for reuse."""
 

@@ -44,7 +44,6 @@ _UNSUPPORTED = frozenset(
     {
         "row_addr_allowlist",
         "row_addr_blocklist",
-        "scan_stats_callback",
     }
 )
 
@@ -239,7 +238,7 @@ def _orderings(order_by: Sequence[str | ColumnOrdering] | None) -> tuple[ColumnO
 
 def pandas_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split arguments into those of `scan_options` and those of `LanceScanner.to_pandas`."""
-    names = {*signature(scan_options).parameters, *_HINTS, *_UNSUPPORTED}
+    names = {*signature(scan_options).parameters, *_HINTS, *_UNSUPPORTED, "scan_stats_callback"}
     scan = {name: value for name, value in arguments.items() if name in names}
     return scan, {name: value for name, value in arguments.items() if name not in names}
 

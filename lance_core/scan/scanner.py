@@ -21,6 +21,7 @@ from lance_core.scan.rows import count_plan_rows, plan_batches, plan_table
 from lance_core.scan.run.execute import scan_projection
 from lance_core.scan.run.stored_scan import scan_stored
 from lance_core.scan.session import default_session, session_of
+from lance_core.scan.statistics import Callback, reported, reported_batches
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import Field
 from lance_core.table.snapshot import Snapshot, kept_snapshots
@@ -34,15 +35,16 @@ if TYPE_CHECKING:
 class LanceScanner:
     """One scan of one version of a dataset."""
 
-    def __init__(self, snapshot: Snapshot, options: ScanOptions) -> None:
+    def __init__(self, snapshot: Snapshot, options: ScanOptions, callback: Callback | None = None) -> None:
         self._snapshot = snapshot
         self._options = options
+        self._callback = callback
         self._plan = plan_scan(snapshot, options)
         session = session_of(snapshot)
         self._files, self._budget = session.files_for(options), session.budget
 
-    def __reduce__(self) -> tuple[type[LanceScanner], tuple[Snapshot, ScanOptions]]:
-        return LanceScanner, (self._snapshot, self._options)
+    def __reduce__(self) -> tuple[type[LanceScanner], tuple[Snapshot, ScanOptions, Callback | None]]:
+        return LanceScanner, (self._snapshot, self._options, self._callback)
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -130,15 +132,22 @@ class LanceScanner:
 
     def verified(self) -> LanceScanner:
         """Return the same scan with the pages that it reads checked; see `ScanOptions.verify_checksums`."""
-        return LanceScanner(self._snapshot, replace(self._options, verify_checksums=True))
+        options = replace(self._options, verify_checksums=True)
+        return LanceScanner(self._snapshot, options, self._callback)
 
     def to_table(self) -> pa.Table:
         """Return all rows as a table."""
-        return plan_table(self._snapshot, self._plan, self._budget, self._files)
+        if self._callback is None:
+            return plan_table(self._snapshot, self._plan, self._budget, self._files)
+        with reported(self._callback) as tally:
+            table = plan_table(self._snapshot, self._plan, self._budget, self._files)
+            tally.add("output_rows", table.num_rows)
+        return table
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Return the rows as batches; a bounded amount is decoded ahead of the caller."""
-        return plan_batches(self._snapshot, self._plan, self._budget, self._files)
+        batches = plan_batches(self._snapshot, self._plan, self._budget, self._files)
+        return batches if self._callback is None else reported_batches(batches, self._callback)
 
     def fragment_batches(self, fragment_id: int) -> Iterator[pa.RecordBatch]:
         """Return the rows of one fragment, from a scan without a filter. Calls share one projection."""
@@ -171,13 +180,18 @@ class LanceScanner:
         """
         from lance_core.scan.pandas_frame import pandas_frame  # late: it is rarely needed
 
-        return pandas_frame(self._snapshot, self._options, blob_mode, **kwargs)
+        if self._callback is None:
+            return pandas_frame(self._snapshot, self._options, blob_mode, **kwargs)
+        with reported(self._callback) as tally:
+            frame = pandas_frame(self._snapshot, self._options, blob_mode, **kwargs)
+            tally.add("output_rows", len(frame))
+        return frame
 
     def head(self, num_rows: int) -> pa.Table:
         """Return the first `num_rows` rows of the scan."""
         limit = self._options.limit
         fewer = num_rows if limit is None else min(num_rows, limit)
-        return LanceScanner(self._snapshot, replace(self._options, limit=fewer)).to_table()
+        return LanceScanner(self._snapshot, replace(self._options, limit=fewer), self._callback).to_table()
 
 
 def set_cache_directory(path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.counters import tallied
 from lance_core.errors import StorageError
 from lance_core.kernels import Block, count_read
 from lance_core.storage.base import ReadableFile
@@ -65,7 +66,7 @@ class RemoteFile(ReadableFile):
         # A large range makes several requests on the pool. It is read by this thread, because a thread of the
         # pool must not wait for other threads of the pool.
         small = [r for r in ranges if r.length <= _MOST_PER_REQUEST]
-        reads = {r: _pool().submit(self.read, r.offset, r.length) for r in small}
+        reads = {r: _pool().submit(tallied(self.read), r.offset, r.length) for r in small}
         try:
             large = {r: self.read(r.offset, r.length) for r in ranges if r not in reads}
         finally:
@@ -87,7 +88,7 @@ class RemoteFile(ReadableFile):
             target[start : start + size] = np.frombuffer(self.fetch(offset + start, size), np.uint8)
             count_read(size)
 
-        parts = [_pool().submit(read, start) for start in starts]
+        parts = [_pool().submit(tallied(read), start) for start in starts]
         wait(parts)
         for part in parts:
             part.result()

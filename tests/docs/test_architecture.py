@@ -15,8 +15,9 @@ from support.source_files import ROOT, import_graph, imported_modules, modules, 
 PACKAGES = ("lance_core", "flight_server", "flight_client", "spark_pipeline")
 LAYERS = [
     {"errors", "kernels", "proto", "version"},
-    {"deferred", "forks", "hints", "pool"},
+    {"deferred", "forks", "hints"},
     {"counters"},
+    {"pool"},
     {"schema", "storage"},
     {"encodings"},
     {"file"},

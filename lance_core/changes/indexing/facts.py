@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from lance_core.changes.index_files import segment_files, segments_of
 from lance_core.changes.indexing.kinds import KINDS, name_of_kind
-from lance_core.errors import IndexNotFoundError, InvalidInputError
+from lance_core.errors import IndexNotFoundError, InvalidInputError, UnsupportedFeatureError
+from lance_core.index.segments import open_segment
+from lance_core.index.warming import warm_segment
 from lance_core.proto import table_pb2
+from lance_core.scan.session import session_of
 from lance_core.table.indices import index_statistics as manifest_statistics
 from lance_core.table.snapshot import Snapshot
 
@@ -37,7 +41,8 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, object]:
 
 
 def prewarm_index(snapshot: Snapshot, name: str, uuids: Collection[UUID] | None = None) -> None:
-    """Read the files of an index, so that the storage and the system have them in memory for queries.
+    """Read the files of an index, so that the system has them in memory for queries, and the cache of indices
+    has what queries keep there. What has no room in the cache stays out.
 
     Args:
         snapshot: The opened version.
@@ -47,9 +52,12 @@ def prewarm_index(snapshot: Snapshot, name: str, uuids: Collection[UUID] | None 
     Raises:
         IndexNotFoundError: There is no such index.
         InvalidInputError: The index has no segment with one of the uuids.
+        CorruptFileError: A file contradicts the format.
         StorageError: A file is missing, or the storage failed.
     """
     segments = _segments(snapshot, name)
+    opened = {entry.description.uuid: entry for entry in snapshot.searchable_segments}
+    cache = session_of(snapshot).indices
     known = {UUID(bytes=segment.uuid.uuid): segment for segment in segments}
     for uuid in known if uuids is None else uuids:
         if uuid not in known:
@@ -61,6 +69,9 @@ def prewarm_index(snapshot: Snapshot, name: str, uuids: Collection[UUID] | None 
             with files.open(file_name) as file:
                 for start in range(0, file.size, _READ_BYTES):
                     file.read(start, min(_READ_BYTES, file.size - start))
+        if str(uuid) in opened:
+            with suppress(UnsupportedFeatureError):  # queries do without the index then
+                warm_segment(open_segment(snapshot, opened[str(uuid)], cache))
 
 
 def _segments(snapshot: Snapshot, name: str) -> Sequence[table_pb2.IndexMetadata]:

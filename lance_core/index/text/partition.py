@@ -22,6 +22,8 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 _POSTING_BYTES = 1 << 10
 """Estimated memory of a posting list besides its blocks."""
+_LISTS_AT_ONCE = 256
+"""Posting lists that are read together ahead of queries."""
 
 
 class Documents(NamedTuple):
@@ -141,22 +143,42 @@ class Partition:
         """Return the posting list of a term. Raise `LanceError` if it cannot be read."""
 
         def load() -> Postings:
-            file = self._postings_file
-            rows = file.take(np.array([number], np.int64), ["_posting", "_length"])
-            with reading(file.name):
-                data, ends = _strings(rows.column(0).flatten())
-                return Postings(
-                    data,
-                    ends.data,
-                    int(rows.column(1)[0].as_py()),
-                    len(self.documents.lengths),
-                    self._posting_block_size,
-                    self._posting_tail(file),
-                )
+            rows = self._postings_file.take(np.array([number], np.int64), ["_posting", "_length"])
+            return self._posting_list(rows)
 
-        return self._segment.kept(
-            ("postings", self.number, number), load, lambda postings: _POSTING_BYTES + 2 * len(postings)
-        )
+        return self._segment.kept(("postings", self.number, number), load, _posting_bytes)
+
+    def warm(self) -> Iterator[None]:
+        """Read the documents, the terms and the posting lists into the cache, some at each step.
+
+        Errors are those of `postings`.
+        """
+        _ = self.documents, self.dictionary
+        yield
+        file = self._postings_file
+        for start in range(0, file.num_rows, _LISTS_AT_ONCE):
+            end = min(start + _LISTS_AT_ONCE, file.num_rows)
+            rows = file.read(start, end, ["_posting", "_length"])
+            for place in range(end - start):
+                postings = self._posting_list(rows.slice(place, 1))
+                self._segment.keep(
+                    ("postings", self.number, start + place), postings, _posting_bytes(postings)
+                )
+            yield
+
+    def _posting_list(self, rows: pa.RecordBatch) -> Postings:
+        """Return the posting list in one row of the file."""
+        file = self._postings_file
+        with reading(file.name):
+            data, ends = _strings(rows.column(0).flatten())
+            return Postings(
+                data,
+                ends.data,
+                int(rows.column(1)[0].as_py()),
+                len(self.documents.lengths),
+                self._posting_block_size,
+                self._posting_tail(file),
+            )
 
     def reading_postings(self) -> AbstractContextManager[None]:
         """Return a block in which errors of kernels about posting lists come to name their file."""
@@ -243,6 +265,10 @@ def rounded_lengths(lengths: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
         bits += (rest != 0).astype(np.uint32)
         rest = rest >> np.uint32(1)
     return (lengths >> bits) << bits
+
+
+def _posting_bytes(postings: Postings) -> int:
+    return _POSTING_BYTES + 2 * len(postings)
 
 
 def _numbers(array: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from lance_core.counters import note
 from lance_core.index.row_sets import Keys
 from lance_core.index.text.analyzer import Token
 from lance_core.index.text.arrays import float32s, uint32s
@@ -151,6 +152,8 @@ def _best(
                 terms.append((partition.postings(number), collection.weight(term) * boost, place))
     if not terms or len({place for _, _, place in terms}) < required:
         return NOTHING
+    note("partitions_searched")
+    note("index_comparisons", sum(len(postings) for postings, _, _ in terms))
     norms = partition.norms(collection)
     with partition.reading_postings():  # whose blocks the kernel decodes when it needs them
         documents, scores = best_documents(

@@ -9,6 +9,7 @@ Source: docs/format.md, "Index files".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.counters import note
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.segments import OpenSegment
 from lance_core.index.vector.codes.stored_codes import ROW_KEY, CodedRows, Question, row_keys
@@ -101,6 +103,12 @@ class OpenVectorSegment:
         batch = batch.set_column(batch.schema.get_field_index(ROW_KEY), ROW_KEY, keys)
         return model.codes.row_by_row(batch) if with_codes else batch
 
+    def warm(self) -> Iterator[None]:
+        """Read the partitions into the cache, one at each step. Raise `LanceError` if one cannot be read."""
+        for number in np.flatnonzero(self._model.partitions.lengths).tolist():
+            self._partition(number)
+            yield
+
     def nearest(self, query: SegmentQuery) -> Neighbours:
         """Return the nearest rows; see `VectorSegment.nearest`.
 
@@ -153,6 +161,7 @@ class OpenVectorSegment:
     def _offer(self, best: BestRows, number: int, question: Question, query: SegmentQuery) -> None:
         partition = self._partition(number)
         rows = partition.rows
+        note("partitions_searched")
         allowed = None
         if query.allowed is not None:
             allowed = np.ascontiguousarray(query.allowed(rows.keys), np.bool_)
@@ -161,6 +170,7 @@ class OpenVectorSegment:
             if allowed.all():
                 allowed = None
         if partition.graph is None:
+            note("index_comparisons", len(rows.keys) if allowed is None else int(allowed.sum()))
             question.scan(best, rows, number, allowed)
             return
         width = query.num_nearest + query.num_nearest // 2 if query.candidates is None else query.candidates

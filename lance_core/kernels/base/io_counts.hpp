@@ -16,10 +16,22 @@ struct IoCounts {
 
 inline IoCounts io_counts;
 
-// Counts `num_ranges` byte ranges that were read, of `num_bytes` in all.
+// Reads of one thread since its start. A difference of two states tells what the thread read in between.
+struct ThreadReads {
+  uint64_t calls = 0;
+  uint64_t reads = 0;
+  uint64_t read_bytes = 0;
+};
+
+inline thread_local ThreadReads thread_reads;
+
+// Counts `num_ranges` byte ranges that one call read, of `num_bytes` in all, for the process and for this thread.
 inline void count_reads(size_t num_ranges, size_t num_bytes) {
   io_counts.reads.fetch_add(num_ranges, std::memory_order_relaxed);
   io_counts.read_bytes.fetch_add(num_bytes, std::memory_order_relaxed);
+  thread_reads.calls += 1;
+  thread_reads.reads += num_ranges;
+  thread_reads.read_bytes += num_bytes;
 }
 
 inline void count_write(size_t num_bytes) {

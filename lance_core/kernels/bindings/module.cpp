@@ -73,6 +73,8 @@ NB_MODULE(_kernels, m) {
     return std::make_tuple(io_counts.reads.load(), io_counts.read_bytes.load(), io_counts.writes.load(),
                            io_counts.written_bytes.load());
   });
+  m.def("thread_reads",
+        [] { return std::make_tuple(thread_reads.calls, thread_reads.reads, thread_reads.read_bytes); });
   m.def("set_pool_retention", &set_pool_retention, nb::arg("num_bytes"));
 
   nb::class_<Counts>(m, "Counts")

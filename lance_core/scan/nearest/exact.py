@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from lance_core.counters import note_rows
 from lance_core.deferred import DeferredError, Lookahead
 from lance_core.expressions.tree import Expression
 from lance_core.pool import num_workers
@@ -158,6 +159,7 @@ class VectorWindows(Source[VectorWindow]):
                 most_rows=None,
                 multiple=_READ_MULTIPLE,
             ):
+                note_rows(fragment.scan.fragment_id, 1, end - start)
                 yield RangeRead(self._search, fragment, start, end, int(width * (end - start)) + 1)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lance_core.counters import note_rows
 from lance_core.deferred import Lookahead
 from lance_core.file.page_ranges import PageRange
 from lance_core.pool import map_ahead
@@ -209,6 +210,7 @@ class _CandidateRanges:
         if not chosen:
             return None
         num_bytes = int(num_rows * self._width) + 1
+        note_rows(self._fragment.scan.fragment_id, len(chosen), num_rows)
         return FilterRead(
             self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes, self._first_number
         )

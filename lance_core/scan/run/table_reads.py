@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lance_core.counters import note_rows
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.page_cuts import cut_rows
@@ -43,6 +44,7 @@ class TableSource(Source[TableReads]):
 
     def _all_reads(self) -> Iterator[ColumnRead]:
         for fragment in self._opener.open_all(self._plan.fragment_scans):
+            note_rows(fragment.scan.fragment_id, 1, fragment.end - fragment.start)
             for index, column in enumerate(fragment.columns):
                 bytes_per_row = max(column.bytes_per_row, 0.125)
                 for start, end in cut_rows(

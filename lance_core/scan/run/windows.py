@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lance_core.counters import note_rows
 from lance_core.deferred import Lookahead
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.scan_plan import ScanPlan
@@ -126,6 +127,7 @@ class _FragmentWindows:
         self._taken = max(first + 1, int(self._ends.searchsorted(last_row, side="right")))
         end = int(self._ends[self._taken - 1])
         cuts = self._cuts[first : self._taken + 1] - self._cuts[first]
+        note_rows(self._fragment.scan.fragment_id, 1, end - start)
         return Window(self._fragment, start, end, cuts, self._bytes_per_row)
 
     def _last_row(self, first: int, num_rows: int) -> int:

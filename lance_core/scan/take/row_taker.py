@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.counters import TAKEN_ROWS, step
+from lance_core.counters import TAKEN_ROWS, note, step
 from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError
@@ -206,6 +206,7 @@ class RowTaker:
     def _rows(self, addresses: Keys) -> pa.RecordBatch:
         """Return the rows at live addresses, which may be in any order."""
         TAKEN_ROWS.add(amount=len(addresses))
+        note("rows_taken", len(addresses))
         if not self._projection.columns:
             rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)

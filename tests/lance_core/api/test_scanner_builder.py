@@ -75,7 +75,6 @@ def test_steps_are_the_arguments_of_a_scan(path: str) -> None:
         ("minhash_search", ("word",)),
         ("row_addr_prefilter", (b"",)),
         ("substrait_aggregate", (b"",)),
-        ("scan_stats_callback", (print,)),
     ],
 )
 def test_steps_that_are_missing_are_refused_by_name(path: str, step: str, arguments: tuple[Any, ...]) -> None:

@@ -575,6 +575,7 @@ def test_every_kernel_is_here() -> None:
         "io_counts",
         "pool_use",
         "set_pool_retention",
+        "thread_reads",
     }
     # Statistics and encoders get arrays that Arrow has checked, and checksums any bytes.
     of_arrow_data = {

@@ -346,3 +346,15 @@ def test_pickles_carry_the_options(s3: S3, bucket: str, monkeypatch: pytest.Monk
     assert again.tags.list() == {}
     again.delete("id < 60")
     assert again.count_rows() == 40
+
+
+@pytest.mark.parametrize("run", ["to_table", "to_batches"])
+def test_statistics_of_a_scan_have_the_requests_of_all_threads(uri: str, s3: S3, run: str) -> None:
+    dataset = lance_core.dataset(uri, storage_options=s3.options(), session=lance_core.Session())
+    found: list[lance_core.ScanStatistics] = []
+    before = lance_core.iops_counter(), lance_core.bytes_read_counter()
+    list(getattr(dataset.scanner(scan_stats_callback=found.append), run)())
+    after = lance_core.iops_counter(), lance_core.bytes_read_counter()
+    (statistics,) = found
+    assert (statistics.iops, statistics.bytes_read) == (after[0] - before[0], after[1] - before[1])
+    assert statistics.bytes_read > 0

@@ -8,6 +8,7 @@ Source: docs/format.md, "Index files".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
+from lance_core.counters import note
 from lance_core.errors import CorruptFileError
 from lance_core.index.scalar.answers import Answer
 from lance_core.index.scalar.questions import IsNull, OneOf, Question
@@ -54,13 +56,24 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
     """
     if not isinstance(question, OneOf | IsNull):
         return None
-    known = segment.kept("zones", partial(_read, segment), lambda found: found.nbytes)
+    known = _filters(segment)
     if isinstance(question, IsNull):
         return known.zones.nulls(known.has_null, most_rows)
     hashes = hashes_of(question.values)
     if hashes is None or len(hashes) * len(known.has_null) > _MOST_PROBES:
         return None
+    note("index_comparisons", len(known.has_null))
     return known.zones.answer(known.may_have(hashes), most_rows)
+
+
+def warm(segment: OpenSegment) -> Iterator[None]:
+    """Read the segment into the cache, step by step; errors are those of the search in a B-tree."""
+    _filters(segment)
+    yield
+
+
+def _filters(segment: OpenSegment) -> _Filters:
+    return segment.kept("zones", partial(_read, segment), lambda found: found.nbytes)
 
 
 def hashes_of(values: pa.Array) -> Hashes | None:

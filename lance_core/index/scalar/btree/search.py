@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core.counters import note
 from lance_core.errors import CorruptFileError
 from lance_core.index.index_file import IndexFile
 from lance_core.index.row_sets import Bitmaps, Keys
@@ -73,6 +74,18 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
 def value_type(segment: OpenSegment) -> pa.DataType:
     """Return the type of the values; errors are those of `search`."""
     return _Tree(segment).lookup.kind
+
+
+def warm(segment: OpenSegment) -> Iterator[None]:
+    """Read the bounds of the pages into the cache, and the pages of each file that the cache can hold.
+
+    Errors are those of `search`.
+    """
+    tree = _Tree(segment)
+    yield
+    for name, _, count in tree.lookup.files:
+        if tree.keep_whole(name, count):
+            yield
 
 
 @dataclass(frozen=True)
@@ -232,6 +245,7 @@ class _Tree:
         indices = [rows_in(first, end) for first, end in places]
         pages = np.unique(indices[0] if len(indices) == 1 else np.concatenate(indices))
         for rows, start, end in self._rows(pages):
+            note("index_comparisons", len(rows.ids))
             for each, (first, last) in zip(ranges, places, strict=True):
                 yield from rows.find(each if len(first) == 1 else each.at((first < end) & (last > start)))
 
@@ -251,22 +265,36 @@ class _Tree:
                 continue
             file = self._segment.open_file(name)
             self._check_size(file, count)
-            if self._takes_whole(file, int(mine.sum()), count):
-                whole = self._segment.kept(
-                    ("rows", name), partial(self._read, file, 0, count), lambda rows: rows.nbytes
-                )
-                yield whole, 0, len(self.lookup.numbers)
+            is_kept = self._segment.has(("rows", name))
+            if is_kept or self._takes_whole(file, int(mine.sum()), count):
+                yield self._whole(file, name, count), 0, len(self.lookup.numbers)
                 continue
             chosen = pages[mine]
             breaks = np.flatnonzero((np.diff(chosen) > 1) | (np.diff(numbers[mine]) != 1)) + 1
             for run in np.split(chosen, breaks):
                 yield from self._run(file, name, int(run[0]), int(run[-1]) + 1, first)
 
+    def keep_whole(self, name: str, count: int) -> bool:
+        """Read all `count` pages of a file into the cache. Return False if the cache cannot hold them."""
+        file = self._segment.open_file(name)
+        self._check_size(file, count)
+        if not self._has_room(file):
+            return False
+        self._whole(file, name, count)
+        return True
+
+    def _whole(self, file: IndexFile, name: str, count: int) -> _Rows:
+        return self._segment.kept(
+            ("rows", name), partial(self._read, file, 0, count), lambda rows: rows.nbytes
+        )
+
+    def _has_room(self, file: IndexFile) -> bool:
+        room = _WHOLE_ROOM * self._segment.cache.max_bytes
+        return file.num_rows * file.bytes_per_row(*_columns(file)) <= room
+
     def _takes_whole(self, file: IndexFile, num_pages: int, count: int) -> bool:
         """Return whether all `count` pages of a file are read if `num_pages` of them are needed."""
-        room = _WHOLE_ROOM * self._segment.cache.max_bytes
-        is_most = num_pages >= max(2, _WHOLE_SHARE * count)
-        return is_most and file.num_rows * file.bytes_per_row(*_columns(file)) <= room
+        return num_pages >= max(2, _WHOLE_SHARE * count) and self._has_room(file)
 
     def _run(
         self, file: IndexFile, name: str, start: int, end: int, first: int

@@ -9,6 +9,7 @@ Source: docs/format.md, "Index files".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +79,7 @@ class _Tokens:
 
 def _rows_with_all(segment: OpenSegment, tokens: npt.NDArray[np.uint32]) -> pyroaring.BitMap64:
     """Return the row keys that are in the sets of all tokens, or in the smallest of these sets."""
-    known = segment.kept("tokens", lambda: _read_tokens(segment), lambda found: found.nbytes).tokens
+    known = _known_tokens(segment).tokens
     places = np.searchsorted(known, tokens)
     if (places == len(known)).any() or (known[places] != tokens).any():
         return pyroaring.BitMap64()
@@ -98,6 +99,16 @@ def _rows_with_all(segment: OpenSegment, tokens: npt.NDArray[np.uint32]) -> pyro
             break
         common = common & each
     return common
+
+
+def warm(segment: OpenSegment) -> Iterator[None]:
+    """Read the segment into the cache, step by step; errors are those of the search in a B-tree."""
+    _known_tokens(segment)
+    yield
+
+
+def _known_tokens(segment: OpenSegment) -> _Tokens:
+    return segment.kept("tokens", lambda: _read_tokens(segment), lambda found: found.nbytes)
 
 
 def _read_tokens(segment: OpenSegment) -> _Tokens:

@@ -5,6 +5,7 @@ Source: docs/format.md, "Index files".
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.counters import note
 from lance_core.index.scalar.answers import Answer
 from lance_core.index.scalar.questions import Between, IsNull, OneOf, Question, StartsWith
 from lance_core.index.scalar.zones import Zones, read_zones
@@ -31,6 +33,7 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
     known = _zone_map(segment)
     if isinstance(question, IsNull):
         return known.zones.nulls(known.values.null, most_rows)
+    note("index_comparisons", len(known.zones.starts))
     flags = _may_match(known.values, question)
     if flags is None:
         return None
@@ -40,6 +43,12 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
 def value_type(segment: OpenSegment) -> pa.DataType:
     """Return the type of the values; errors are those of the search in a B-tree."""
     return _zone_map(segment).values.type
+
+
+def warm(segment: OpenSegment) -> Iterator[None]:
+    """Read the segment into the cache, step by step; errors are those of the search in a B-tree."""
+    _zone_map(segment)
+    yield
 
 
 @dataclass(frozen=True)
