@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.api.opened import OpenedDataset
-from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.errors import (
+    CommitUnknownError,
+    CorruptFileError,
+    InvalidInputError,
+    LanceError,
+    UnsupportedFeatureError,
+)
+
+if TYPE_CHECKING:
+    from lance_core.api.fragment import LanceFragment
+
+_FILE_ROWS = 1 << 16
+"""Rows of a file of coded vectors that are read at once."""
 
 
 @dataclass
@@ -244,10 +257,165 @@ class IndicesBuilder:
         )
         return {"ivf_centroids": ivf.centroids, "pq_codebook": pq.codebook}
 
+    def transform_vectors(
+        self,
+        ivf: IvfModel,
+        pq: PqModel,
+        dest_uri: str,
+        fragments: Sequence[LanceFragment] | None = None,
+        partition_ds_uri: str | None = None,
+    ) -> None:
+        """Write the partition and the codes of the vectors of some fragments to a Lance file.
+
+        Several machines may do this, and `shuffle_transformed_vectors` for their files. One machine then
+        builds the index of all files with `load_shuffled_vectors`. Each step may run in `lance_core` or in
+        the reference. `LanceDataset.create_index_uncommitted` is simpler.
+
+        Args:
+            ivf: Partitions, from `train_ivf`.
+            pq: Codebook, from `train_pq`.
+            dest_uri: Path or URI of the file, which is replaced if it exists.
+            fragments: Fragments of the dataset; None means all.
+            partition_ds_uri: Must be None.
+
+        Raises:
+            InvalidInputError: There are no fragments, or the models do not fit the column.
+            UnsupportedFeatureError: `partition_ds_uri` is given.
+            StorageError: The file cannot be written.
+        """
+        from lance_core.api.file import LanceFileWriter  # late: it is rarely needed
+        from lance_core.changes.indexing.coded_vectors import coded_schema, coded_vectors
+
+        if partition_ds_uri is not None:
+            raise UnsupportedFeatureError("partition_ds_uri of transform_vectors", expected="None")
+        if fragments is None:
+            fragment_ids = list(self.dataset.snapshot.manifest.fragment_by_id)
+        elif not fragments:
+            raise InvalidInputError("fragments must be a non-empty list or None")
+        else:
+            fragment_ids = [fragment.fragment_id for fragment in fragments]
+        batches = coded_vectors(self.dataset.snapshot, self.column[0], _options_of(ivf, pq), fragment_ids)
+        first = next(batches, None)
+        schema = coded_schema(pq.num_subvectors * pq.num_bits // 8)
+        with LanceFileWriter(dest_uri, schema) as writer:
+            if first is not None:
+                writer.write_batch(first)
+            for batch in batches:
+                writer.write_batch(batch)
+
+    def shuffle_transformed_vectors(
+        self,
+        unsorted_filenames: list[str],
+        dir_path: str,
+        ivf: IvfModel,
+        shuffle_output_root_filename: str = "sorted",
+    ) -> list[str]:
+        """Write the rows of files of `transform_vectors` to one file, sorted by partition.
+
+        Memory is bounded, apart from the rows of one partition: more rows wait in the directory for temporary
+        files (`TMPDIR`).
+
+        Args:
+            unsorted_filenames: Names of the files in the directory.
+            dir_path: Path or URI of the directory, also of the new file.
+            ivf: The partitions that the vectors were assigned to.
+            shuffle_output_root_filename: Beginning of the name of the new file, which is
+                `<beginning>_0.lance`.
+
+        Returns:
+            The name of the new file, in a list; an empty list if there are no rows.
+
+        Raises:
+            InvalidInputError: The names are no list of texts, or a file has other rows.
+            StorageError: A file cannot be read or written.
+        """
+        from lance_core.api.file import LanceFileWriter  # late: it is rarely needed
+        from lance_core.changes.indexing.coded_vectors import by_partition
+
+        batches = by_partition(_coded_files(unsorted_filenames, dir_path), ivf.num_partitions)
+        name = f"{shuffle_output_root_filename}_0.lance"
+        first = next(batches, None)
+        if first is None:
+            return []
+        with LanceFileWriter(f"{dir_path}/{name}", first.schema) as writer:
+            writer.write_batch(first)
+            for batch in batches:
+                writer.write_batch(batch)
+        return [name]
+
+    def load_shuffled_vectors(
+        self,
+        filenames: list[str],
+        dir_path: str,
+        ivf: IvfModel,
+        pq: PqModel,
+        index_name: str | None = None,
+    ) -> None:
+        """Build an IVF_PQ index of the rows of coded files, and move to the version with it.
+
+        The index covers the fragments that have a row in the files. A segment of the index that covers some
+        of these fragments and no others is replaced.
+
+        Args:
+            filenames: Names of the files in the directory, from `shuffle_transformed_vectors` or from
+                `transform_vectors`.
+            dir_path: Path or URI of the directory.
+            ivf: The partitions that the vectors were assigned to.
+            pq: The codebook that they were coded with.
+            index_name: Name of the index; None means `<column>_idx`.
+
+        Raises:
+            InvalidInputError: The names are no list of texts, a file has other rows, there are no rows, or
+                the dataset lacks a fragment of a row.
+            CommitConflictError: Fragments were rewritten meanwhile.
+            StorageError: A file cannot be read or written.
+        """
+        from lance_core.changes.indexing.coded_vectors import build_of_coded  # late: it is rarely needed
+        from lance_core.changes.indexing.create import commit_segments, discard
+
+        snapshot = self.dataset.snapshot
+        coded = _coded_files(filenames, dir_path)
+        segment = build_of_coded(snapshot, self.column[0], _options_of(ivf, pq), coded)
+        name = segment.name if index_name is None else index_name
+        try:
+            self.dataset.move_to(commit_segments(snapshot, name, self.column[0], [segment]))
+        except CommitUnknownError:
+            raise
+        except LanceError:
+            discard(snapshot.storage, [segment])
+            raise
+
     def _train(self, kind: str, options: dict[str, Any], fragment_ids: Sequence[int] | None) -> Any:
         from lance_core.changes.indexing.training import train_vector_index  # late: it is rarely needed
 
         return train_vector_index(self.dataset.snapshot, self.column[0], kind, options, fragment_ids)
+
+
+def _options_of(ivf: IvfModel, pq: PqModel) -> dict[str, Any]:
+    """Return the options of an index with trained partitions and a trained codebook."""
+    return {
+        "metric": ivf.distance_type,
+        "ivf_centroids": ivf.centroids,
+        "pq_codebook": pq.codebook,
+        "num_sub_vectors": pq.num_subvectors,
+        "num_bits": pq.num_bits,
+    }
+
+
+def _coded_files(names: list[str], directory: str) -> Iterator[pa.RecordBatch]:
+    """Return the rows of files of a directory, one file after the other."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InvalidInputError("filenames must be a list of strings", found=repr(names))
+    return chain.from_iterable(_coded_file(f"{directory}/{name}") for name in names)
+
+
+def _coded_file(path: str) -> Iterator[pa.RecordBatch]:
+    from lance_core.api.file import LanceFileReader  # late: it is rarely needed
+    from lance_core.changes.indexing.coded_vectors import SORTED
+
+    reader = LanceFileReader(path)
+    is_sorted = reader.metadata().schema.names == [SORTED]  # a row is a partition
+    yield from reader.read_all(batch_size=1 if is_sorted else _FILE_ROWS).to_batches()
 
 
 def vector_array(values: np.ndarray[Any, Any] | Sequence[Sequence[float]]) -> pa.FixedSizeListArray:

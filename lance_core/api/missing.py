@@ -70,9 +70,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     },
     "IndicesBuilder": {
         "assign_ivf_partitions": _SEGMENTS,
-        "load_shuffled_vectors": _SEGMENTS,
-        "shuffle_transformed_vectors": _SEGMENTS,
-        "transform_vectors": _SEGMENTS,
     },
     "query": {
         "CombinedFieldsQuery": "`MultiMatchQuery`",

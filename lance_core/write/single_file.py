@@ -137,7 +137,7 @@ class SingleFileWriter:
             self._file.abort()
 
     def _begin(self, schema: pa.Schema) -> DataFileWriter:
-        self._schema = schema_from_arrow(schema)
+        self._schema = schema_from_arrow(schema, is_table=False)
         num_columns = max(1, len(self._schema.fields))
         page_bytes = self._page_bytes
         if self._cache_bytes is not None:

@@ -421,3 +421,10 @@ def test_files_that_do_not_fit_a_table_are_refused(tmp_path: Path) -> None:
         lance_core.DataFile.create(dataset, "f.lance", base_id=7)
     with pytest.raises(InvalidInputError, match="path"):
         lance_core.DataFile.create(dataset, "../f.lance")
+
+
+def test_single_files_may_have_the_names_of_computed_columns(tmp_path: Path) -> None:
+    table = pa.table({"_rowid": pa.array([3, 5], pa.uint64()), "_rowaddr": pa.array([1, 2], pa.uint64())})
+    for writer, reader in ((ours, lance.file), (lance.file, ours)):
+        path = write(writer, tmp_path / writer.__name__, table, schema=table.schema)
+        assert reader.LanceFileReader(path).read_all().to_table().to_pydict() == table.to_pydict()

@@ -9,11 +9,9 @@ Source: docs/format.md, "Index files".
 from __future__ import annotations
 
 import json
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,21 +19,19 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.index.build import BuiltSegment, IndexedRows, Parameters
-from lance_core.index.progress import stage
+from lance_core.index.progress import Observer, stage, unobserved
 from lance_core.index.segment_writer import IndexFileWriter, SegmentWriter
-from lance_core.index.vector.build.encoders import Encoder, encoder_of
+from lance_core.index.vector.build.coder import CodedBatch, VectorCoder
+from lance_core.index.vector.build.encoders import Encoder
 from lance_core.index.vector.build.graphs import SCHEMA as GRAPH_SCHEMA
 from lance_core.index.vector.build.graphs import build_graph
-from lance_core.index.vector.build.kmeans import nearest_centroids
 from lance_core.index.vector.build.options import METRIC_NUMBERS, VectorOptions, parse_options
 from lance_core.index.vector.build.parameters import training_hints
 from lance_core.index.vector.build.spilled import SpilledRows
-from lance_core.index.vector.build.training import TrainedModel, centroid_metric, comparable, train
-from lance_core.index.vector.build.vectors import VectorBatch, VectorType, usable_vectors
-from lance_core.index.vector.codes.stored_codes import ROW_KEY
+from lance_core.index.vector.build.training import TrainedModel, train
+from lance_core.index.vector.build.vectors import VectorType, usable_vectors
 from lance_core.index.vector.model import AUXILIARY_FILE, CODES_KEY, INDEX_FILE, KIND_KEY
 from lance_core.index.vector.partitions import IVF_KEY, tensor_of
-from lance_core.pool import num_workers, worker_pool
 from lance_core.proto import index_pb2
 from lance_core.schema import Schema, schema_from_arrow
 
@@ -63,11 +59,11 @@ def build_vector_index(
     vectors = VectorType.of(rows.field.type)
     options = parse_options(kind, parameters, vectors).for_rows(rows.num_rows)
     model = train(rows, options, vectors)
-    details = _details(options)
+    details = vector_details(options)
     if model is None:
-        return BuiltSegment(_version(options), details, is_empty=True)
+        return BuiltSegment(vector_version(options), details, is_empty=True)
     write_segment(rows, options, model, vectors, writer)
-    return BuiltSegment(_version(options), details)
+    return BuiltSegment(vector_version(options), details)
 
 
 def train_vector_model(
@@ -86,7 +82,7 @@ def train_vector_model(
     if model is None:
         raise InvalidInputError(f"too few rows to train {kind}", found=rows.num_rows)
     write_segment(replace(rows, num_rows=0, scan=lambda: iter(())), options, model, vectors, writer)
-    return BuiltSegment(_version(options), _details(options))
+    return BuiltSegment(vector_version(options), vector_details(options))
 
 
 def write_segment(
@@ -97,45 +93,54 @@ def write_segment(
     writer: SegmentWriter,
 ) -> None:
     """Write the files of a segment with a trained model; errors are those of `build_vector_index`."""
-    encoder = encoder_of(options, model, kind)
-    centroids = comparable(model.centroids, options.metric)
-    loss = 0.0
+    coder = VectorCoder(options, model, kind)
+    coded = coder.code_all(usable_vectors(rows.scan(), kind, options.metric))
+    write_coded_segment(coded, rows.num_rows, coder, writer, rows.observer)
 
-    def coded(batch: VectorBatch) -> _CodedBatch:
-        compared = comparable(batch.vectors, options.metric)
-        partitions, distances = nearest_centroids(compared, centroids, centroid_metric(options.metric))
-        columns = encoder.encode(batch.vectors, partitions)
-        return _CodedBatch(partitions, [batch.keys, *columns], float(distances.sum(dtype=np.float64)))
 
-    with SpilledRows(len(centroids)) as spilled:
-        # Without rows, this tells the types of the columns.
-        nowhere = np.empty(0, np.uint32)
-        no_codes = encoder.encode(np.empty((0, kind.dimension), kind.dtype), nowhere)
-        spilled.add(nowhere, [np.empty(0, np.uint64), *no_codes])
-        with stage(rows.observer, "shuffle", rows.num_rows) as advance:
-            for batch in _map_in_pool(coded, usable_vectors(rows.scan(), kind, options.metric)):
+def write_coded_segment(
+    batches: Iterable[CodedBatch],
+    num_rows: int,
+    coder: VectorCoder,
+    writer: SegmentWriter,
+    observer: Observer = unobserved,
+) -> None:
+    """Write the files of a segment of vectors that are coded already.
+
+    Args:
+        batches: The vectors, with the codes of `coder`.
+        num_rows: Number of rows that the observer is told; those without a usable vector count.
+        coder: The options and the model of the index.
+        writer: Writes the files.
+        observer: Is told the progress.
+
+    Raises:
+        LanceError: Files cannot be written.
+    """
+    options, num_partitions = coder.options, coder.num_partitions
+    loss: float | None = 0.0
+    with SpilledRows(num_partitions) as spilled:
+        empty = coder.no_rows()  # tells the types of the columns
+        spilled.add(empty.partitions, empty.columns)
+        with stage(observer, "shuffle", num_rows) as advance:
+            for batch in batches:
                 spilled.add(batch.partitions, batch.columns)
-                loss += batch.loss
+                loss = None if loss is None or batch.loss is None else loss + batch.loss
                 advance(len(batch.partitions))
             spilled.finish()
-        with stage(rows.observer, "merge_partitions", len(centroids), "partitions") as advance:
-            graphs = _Graphs(options, encoder) if options.has_graph else None
+        with stage(observer, "merge_partitions", num_partitions, "partitions") as advance:
+            graphs = _Graphs(options, coder.encoder) if options.has_graph else None
             with writer.create(INDEX_FILE, _schema(graphs.schema if graphs else _MARKER)) as index:
-                with writer.create(AUXILIARY_FILE, _schema(_columns(encoder))) as auxiliary:
-                    for number in range(len(centroids)):
+                with writer.create(AUXILIARY_FILE, _schema(coder.schema)) as auxiliary:
+                    for number in range(num_partitions):
                         columns = spilled.read(number)
-                        _write_partition(auxiliary, encoder, columns)
+                        keys, *codes = columns
+                        auxiliary.write(coder.to_arrow([keys, *coder.encoder.arranged(codes)]))
                         if graphs:
                             graphs.add(index, columns)
                         advance(1)
-                    _describe_codes(auxiliary, options, encoder, spilled.lengths)
-                _describe_index(index, options, model, loss, graphs)
-
-
-class _CodedBatch(NamedTuple):
-    partitions: npt.NDArray[np.uint32]
-    columns: list[Array]
-    loss: float
+                    _describe_codes(auxiliary, options, coder.encoder, spilled.lengths)
+                _describe_index(index, options, coder.model, loss, graphs)
 
 
 class _Graphs:
@@ -158,43 +163,8 @@ class _Graphs:
         self.lengths.append(graph.rows.num_rows)
 
 
-def _map_in_pool(
-    act: Callable[[VectorBatch], _CodedBatch], batches: Iterable[VectorBatch]
-) -> Iterator[_CodedBatch]:
-    """Yield the result of each batch, in order. As many batches as there are cores are in work."""
-    pool = worker_pool()
-    begun: deque[Future[_CodedBatch]] = deque()
-    try:
-        for batch in batches:
-            begun.append(pool.submit(act, batch))
-            if len(begun) > num_workers():
-                yield begun.popleft().result()
-        while begun:
-            yield begun.popleft().result()
-    finally:
-        for future in begun:
-            future.cancel()
-
-
 def _schema(columns: pa.Schema) -> Schema:
     return schema_from_arrow(columns, is_table=False)
-
-
-def _columns(encoder: Encoder) -> pa.Schema:
-    return pa.schema([pa.field(ROW_KEY, pa.uint64()), *encoder.fields])
-
-
-def _write_partition(file: IndexFileWriter, encoder: Encoder, columns: Sequence[Array]) -> None:
-    keys, *codes = columns
-    schema = _columns(encoder)
-    arrays = [pa.array(keys)]
-    for field, values in zip(encoder.fields, encoder.arranged(codes), strict=True):
-        if values.ndim == 1:
-            arrays.append(pa.array(values, field.type))
-        else:
-            flat = pa.array(np.ascontiguousarray(values).reshape(-1), field.type.value_type)
-            arrays.append(pa.FixedSizeListArray.from_arrays(flat, type=field.type))
-    file.write(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
 def _describe_codes(
@@ -215,7 +185,11 @@ def _describe_codes(
 
 
 def _describe_index(
-    file: IndexFileWriter, options: VectorOptions, model: TrainedModel, loss: float, graphs: _Graphs | None
+    file: IndexFileWriter,
+    options: VectorOptions,
+    model: TrainedModel,
+    loss: float | None,
+    graphs: _Graphs | None,
 ) -> None:
     count = len(model.centroids)
     lengths = np.array(graphs.lengths if graphs else [0] * count, np.int64)
@@ -234,7 +208,7 @@ def _describe_index(
     )
 
 
-def _details(options: VectorOptions) -> bytes:
+def vector_details(options: VectorOptions) -> bytes:
     """Return the details of the index for the manifest."""
     details = index_pb2.VectorIndexDetails(metric_type=METRIC_NUMBERS[options.metric])
     if options.has_target:
@@ -256,6 +230,6 @@ def _details(options: VectorOptions) -> bytes:
     return details.SerializeToString()
 
 
-def _version(options: VectorOptions) -> int:
+def vector_version(options: VectorOptions) -> int:
     """Return the version of the files; the reference gives RaBitQ another one."""
     return 2 if options.codes == "RQ" else 1

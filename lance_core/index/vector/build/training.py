@@ -79,6 +79,13 @@ def train(rows: IndexedRows, options: VectorOptions, kind: VectorType) -> Traine
     return TrainedModel(centroids, codebook, bounds, signs)
 
 
+def given_model(options: VectorOptions, kind: VectorType) -> TrainedModel:
+    """Return the model of an index with product codes whose options have the centroids and the codebook."""
+    assert options.centroids is not None
+    assert options.codebook is not None
+    return TrainedModel(options.centroids.astype(kind.dtype), _given_codebook(options.codebook, options, kind))
+
+
 def centroid_metric(metric: str) -> str:
     """Return how vectors are compared with centroids. Bits are compared as numbers 1 and -1."""
     return "l2" if metric in ("l2", "cosine") else "dot"
@@ -177,6 +184,12 @@ def centroids_of(
     return found.astype(kind.dtype)
 
 
+def _given_codebook(codebook: Floats, options: VectorOptions, kind: VectorType) -> Floats:
+    """Return a codebook in the shape of `TrainedModel.codebook`, rounded to the element type."""
+    shape = (options.num_sub_vectors, 1 << options.num_bits, -1)
+    return codebook.astype(kind.dtype).astype(np.float32).reshape(shape)
+
+
 def _codebook(
     rows: IndexedRows,
     sample: Array,
@@ -186,9 +199,8 @@ def _codebook(
     random: np.random.Generator,
 ) -> Floats:
     count, size = 1 << options.num_bits, kind.dimension // options.num_sub_vectors
-    shape = (options.num_sub_vectors, count, size)
     if options.codebook is not None:
-        return options.codebook.astype(kind.dtype).astype(np.float32).reshape(shape)
+        return _given_codebook(options.codebook, options, kind)
     vectors = np.ascontiguousarray(sample[: options.sample_rate * count], np.float32)
     if options.metric != "dot":
         wide = centroids.astype(np.float32)
