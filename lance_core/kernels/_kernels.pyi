@@ -949,7 +949,9 @@ class WordReader:
 class TermCollector:
     """Gathers the terms of documents, and makes posting lists of them."""
 
-    def __init__(self, with_positions: bool) -> None: ...
+    def __init__(self, with_positions: bool, format: int = 2) -> None:
+        """Begin without documents. `format` is that of the index file, 1 or 2."""
+
     def add(self, words: _Bytes, positions: _Bytes | None, ends: _Bytes, terms: _Bytes) -> Block:
         """Add documents as `WordReader.read` returns them. `terms` (int32) has the term of each word, or -1.
 
@@ -969,12 +971,16 @@ class TermCollector:
         number of each term.
         """
 
-    def encode(self, first: int, end: int) -> tuple[Block, Block, Block, Block, Block, Block, Block, Block]:
+    def encode(
+        self, first: int, end: int
+    ) -> tuple[Block, Block, Block, Block, Block, Block, Block, Block, Block]:
         """Return the posting lists of the terms `[first, end)`.
 
         Blocks of all lists; end of each block (int64); number of blocks up to the end of each list (int32);
         bounds of the scores (float32); lengths (uint32); positions; end of the positions of each list
-        (int64); start of the positions of each block (uint32).
+        (int64); start of the positions of each block (uint32). In format 1, positions are strings, and the
+        last three are: end of each string (int64); nothing; number of strings up to the end of each document
+        (int64).
         """
 
 def find_key(map: _Bytes, key: _Bytes) -> int | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +34,17 @@ from lance_core.index.text.segment import METADATA_FILE
 from lance_core.kernels import Block, TermCollector
 from lance_core.proto import index_pb2
 
-_VERSION = 2
+_NEW_VERSION = 2
+_VERSIONS = (1, 2)
 _MEMORY_BYTES = 512 << 20
 _MIB = 1 << 20
 _TERMS_AT_ONCE = 1 << 13
-_POSTINGS = {
-    "format_version": str(_VERSION),
-    "posting_tail_codec": "varint_delta_v1",
-    "posting_block_size": "128",
-}
+_BLOCKS = {"posting_block_size": "128"}
+_TAIL = {1: {"posting_tail_codec": "fixed32_v1"}, 2: {"posting_tail_codec": "varint_delta_v1"}}
 _POSITIONS = {"positions_layout": "shared_stream_v2", "positions_codec": "packed_delta_v1"}
+"""Metadata of format 2 with positions."""
+_STRINGS = pa.list_(pa.list_(pa.large_binary()))
+"""Type of the positions of format 1: strings of the documents of a term."""
 _BUILD_OPTIONS = ("memory_limit", "num_workers", "format_version", "document_granularity")
 """Options that are not stored with the index."""
 
@@ -63,7 +64,9 @@ def text_parameters(files: SegmentFiles) -> Parameters:
     """Return the parameters of a full text index; see `lance_core.index.build.IndexKind.parameters_of`."""
     with files.source(_metadata_file(files)) as source, reading(source.name):
         options = parse_parameters(source.metadata.get("params", b"null"))
-    return {each.name: getattr(options, each.name) for each in fields(options) if each.name != "block_size"}
+        version = source.metadata.get("format_version")
+    found = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "block_size"}
+    return {**found, "format_version": 1} if version == b"1" else found
 
 
 def _metadata_file(files: SegmentFiles) -> str:
@@ -92,15 +95,15 @@ def build_text(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter)
     """Write the files of a full text index; see `lance_core.index.build.Builder`.
 
     `parameters` are the fields of `TextParameters`, `memory_limit` (MiB that the gathered terms may take, 512
-    unless given), and options of the reference that have no effect here or only one value: `num_workers`,
-    `format_version` (2) and `document_granularity` ("row").
+    unless given), `format_version` (2, or 1 for old releases), and options of the reference that have no
+    effect here or only one value: `num_workers` and `document_granularity` ("row").
     """
-    options = _options_of(rows, parameters)
-    partitions = _write_partitions(rows, options, _checked_limit(parameters), writer, 0)
+    options, build = _options_of(rows, parameters), _checked(parameters)
+    partitions = _write_partitions(rows, options, build, writer, 0)
     with stage(rows.observer, "write_metadata", 1, "files") as advance:
-        write_metadata(writer, _metadata(options, partitions))
+        write_metadata(writer, _metadata(options, build.version, partitions))
         advance(1)
-    return BuiltSegment(_VERSION, text_details(options))
+    return BuiltSegment(build.version, text_details(options, build.version))
 
 
 def stage_text(
@@ -112,13 +115,12 @@ def stage_text(
         rows, parameters, writer: Those of `build_text`.
         first_partition: Number of the first partition, of which no other machine has a number.
     """
-    options = _options_of(rows, parameters)
-    partitions = _write_partitions(rows, options, _checked_limit(parameters), writer, first_partition)
+    options, build = _options_of(rows, parameters), _checked(parameters)
+    partitions = _write_partitions(rows, options, build, writer, first_partition)
     with stage(rows.observer, "write_metadata", len(partitions), "files") as advance:
         for number in partitions:
-            writer.write(
-                f"part_{number}_{METADATA_FILE}", pa.schema([]), [], metadata=_metadata(options, [number])
-            )
+            metadata = _metadata(options, build.version, [number])
+            writer.write(f"part_{number}_{METADATA_FILE}", pa.schema([]), [], metadata=metadata)
             advance(1)
 
 
@@ -133,21 +135,21 @@ def _options_of(rows: IndexedRows, parameters: Parameters) -> TextParameters:
 
 
 def _write_partitions(
-    rows: IndexedRows, options: TextParameters, most_bytes: int, writer: SegmentWriter, first: int
+    rows: IndexedRows, options: TextParameters, build: _Build, writer: SegmentWriter, first: int
 ) -> list[int]:
     """Write all rows as partitions, one at least. Return their numbers, which begin with `first`."""
     partitions: list[int] = []
     with stage(rows.observer, "load_data"):  # stages are those of the reference
         scanned = rows.scan()
     with stage(rows.observer, "tokenize_docs", rows.num_rows) as advance:
-        gathered = _Gathered(options)
+        gathered = _Gathered(options, build.version)
         for batch in scanned:
             gathered.add(batch)
             advance(batch.num_rows)
-            if gathered.num_bytes > most_bytes:
+            if gathered.num_bytes > build.most_bytes:
                 partitions.append(first + len(partitions))
                 gathered.write(partitions[-1], writer)
-                gathered = _Gathered(options)
+                gathered = _Gathered(options, build.version)
     with stage(rows.observer, "copy_partitions", 1, "partitions") as advance:
         if gathered.num_documents or not partitions:
             partitions.append(first + len(partitions))
@@ -156,33 +158,44 @@ def _write_partitions(
     return partitions
 
 
-def _checked_limit(parameters: Mapping[str, object]) -> int:
-    """Return the bytes that gathered terms may take. Check the options that are not stored."""
-    version = parameters.get("format_version")
-    if str(version).removeprefix("v") not in ("None", "1", str(_VERSION)):
-        raise InvalidInputError("unsupported FTS format version", expected=_VERSION, found=version)
-    if str(version).removeprefix("v") == "1":
-        raise UnsupportedFeatureError(
-            "format_version of a new full text index", expected=_VERSION, found=version
-        )
+class _Build(NamedTuple):
+    """Options of a build that are not stored.
+
+    Attributes:
+        version: Version of the files.
+        most_bytes: Bytes that gathered terms may take.
+    """
+
+    version: int
+    most_bytes: int
+
+
+def _checked(parameters: Mapping[str, object]) -> _Build:
+    """Check the options that are not stored."""
+    given = parameters.get("format_version")
+    names = {str(version): version for version in _VERSIONS}
+    version = _NEW_VERSION if given is None else names.get(str(given).removeprefix("v"))
+    if version is None:
+        raise InvalidInputError("unsupported FTS format version", expected="1 or 2", found=given)
     granularity = parameters.get("document_granularity") or "row"
     if getattr(granularity, "value", granularity) != "row":
         raise UnsupportedFeatureError("document_granularity", expected="row", found=granularity)
     limit = parameters.get("memory_limit")
     if limit is None:
-        return _MEMORY_BYTES
+        return _Build(version, _MEMORY_BYTES)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise InvalidInputError("memory_limit", expected="a number of MiB", found=limit)
-    return limit * _MIB
+    return _Build(version, limit * _MIB)
 
 
 class _Gathered:
     """Terms of documents that will be one partition."""
 
-    def __init__(self, options: TextParameters) -> None:
+    def __init__(self, options: TextParameters, version: int) -> None:
         self._options = options
+        self._version = version
         self._analyzer = analyzer_of(options)
-        self._collector = TermCollector(options.with_position)
+        self._collector = TermCollector(options.with_position, version)
         self._row_keys: list[npt.NDArray[np.uint64]] = []
         self._lengths: list[npt.NDArray[np.uint32]] = []
 
@@ -240,7 +253,7 @@ class _Gathered:
             f"part_{number}_invert.lance",
             self._postings_schema,
             self._postings(len(ranks)),
-            metadata=_POSTINGS | (_POSITIONS if self._options.with_position else {}),
+            metadata=_postings_metadata(self._options, self._version),
         )
 
     @property
@@ -250,7 +263,9 @@ class _Gathered:
             _required("_max_score", pa.float32()),
             _required("_length", pa.uint32()),
         ]
-        if self._options.with_position:
+        if self._options.with_position and self._version == 1:
+            fields.append(_required("_position", _STRINGS))
+        elif self._options.with_position:
             fields += [
                 _required("_compressed_position", pa.large_binary()),
                 _required("_position_block_offset", pa.list_(pa.uint32())),
@@ -261,7 +276,7 @@ class _Gathered:
         schema = self._postings_schema
         for first in range(0, num_terms, _TERMS_AT_ONCE):
             end = min(first + _TERMS_AT_ONCE, num_terms)
-            data, block_ends, list_ends, bounds, lengths, positions, position_ends, starts = (
+            data, block_ends, list_ends, bounds, lengths, positions, position_ends, starts, string_ends = (
                 self._collector.encode(first, end)
             )
             lists = _offsets(int32s(list_ends))
@@ -270,7 +285,13 @@ class _Gathered:
                 pa.array(float32s(bounds)),
                 pa.array(uint32s(lengths)),
             ]
-            if self._options.with_position:
+            if self._options.with_position and self._version == 1:
+                strings = pa.ListArray.from_arrays(
+                    _offsets(int64s(string_ends).astype(np.int32)), _binary(position_ends, positions)
+                )
+                documents = _offsets(np.cumsum(uint32s(lengths), dtype=np.int32))
+                columns.append(pa.ListArray.from_arrays(documents, strings))
+            elif self._options.with_position:
                 columns += [
                     _binary(position_ends, positions),
                     pa.ListArray.from_arrays(lists, pa.array(uint32s(starts))),
@@ -293,17 +314,22 @@ def write_metadata(
     writer.write(METADATA_FILE, schema, [pa.record_batch([left_out], schema=schema)], metadata=metadata)
 
 
-def _metadata(options: TextParameters, partitions: list[int]) -> dict[str, str]:
+def _postings_metadata(options: TextParameters, version: int) -> dict[str, str]:
+    """Return the metadata of a file of posting lists."""
+    positions = _POSITIONS if options.with_position and version > 1 else {}
+    return {"format_version": str(version), **_BLOCKS, **_TAIL[version], **positions}
+
+
+def _metadata(options: TextParameters, version: int, partitions: list[int]) -> dict[str, str]:
     return {
-        **_POSTINGS,
-        **(_POSITIONS if options.with_position else {}),
+        **_postings_metadata(options, version),
         "params": options.to_json(),
         "partitions": json.dumps(partitions),
         "token_set_format": "fst",
     }
 
 
-def text_details(options: TextParameters) -> bytes:
+def text_details(options: TextParameters, version: int) -> bytes:
     """Return the details of an index for the manifest."""
     details = index_pb2.InvertedIndexDetails(
         base_tokenizer=options.base_tokenizer,
@@ -318,7 +344,7 @@ def text_details(options: TextParameters) -> bytes:
         max_ngram_length=options.max_ngram_length,
         prefix_only=options.prefix_only,
         block_size=options.block_size,
-        posting_format_version=_VERSION,
+        posting_format_version=version,
     )
     return details.SerializeToString(deterministic=True)
 

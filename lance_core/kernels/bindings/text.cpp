@@ -69,7 +69,7 @@ void bind_text(nb::module_& m) {
       .def("words", [](const WordReader& self, size_t first) { return as_tuple(self.words(first)); }, nb::arg("first"));
 
   nb::class_<TermCollector>(m, "TermCollector")
-      .def(nb::init<bool>(), nb::arg("with_positions"))
+      .def(nb::init<bool, unsigned>(), nb::arg("with_positions"), nb::arg("format") = 2)
       .def(
           "add",
           [](TermCollector& self, nb::handle words, nb::handle positions, nb::handle ends, nb::handle terms) {
@@ -96,7 +96,8 @@ void bind_text(nb::module_& m) {
             EncodedPostings found = without_gil([&] { return self.encode(first, end); });
             return std::make_tuple(std::move(found.data), std::move(found.block_ends), std::move(found.list_ends),
                                    std::move(found.bounds), std::move(found.lengths), std::move(found.positions),
-                                   std::move(found.position_ends), std::move(found.position_starts));
+                                   std::move(found.position_ends), std::move(found.position_starts),
+                                   std::move(found.string_ends));
           },
           nb::arg("first"), nb::arg("end"));
 

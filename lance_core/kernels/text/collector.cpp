@@ -33,7 +33,40 @@ void pack(const uint32_t* values, std::vector<uint8_t>& out) {
   pack_lanes(values, bits, out);
 }
 
+void pack_differences(const uint32_t* values, std::vector<uint8_t>& out) {
+  uint32_t deltas[kBlock] = {0};
+  for (size_t i = 1; i < kBlock; ++i) {
+    deltas[i] = values[i] - values[i - 1];
+  }
+  append<uint32_t>(out, values[0]);
+  pack(deltas, out);
+}
+
+// Appends the strings of the positions of a document in format 1: their number, full blocks, and the rest.
+void append_strings(const uint32_t* positions, size_t count, std::vector<uint8_t>& out, std::vector<int64_t>& ends) {
+  append<uint32_t>(out, static_cast<uint32_t>(count));
+  ends.push_back(static_cast<int64_t>(out.size()));
+  size_t at = 0;
+  for (; count - at >= kBlock; at += kBlock) {
+    pack_differences(positions + at, out);
+    ends.push_back(static_cast<int64_t>(out.size()));
+  }
+  if (at < count) {
+    for (; at < count; ++at) {
+      append<uint32_t>(out, positions[at]);
+    }
+    ends.push_back(static_cast<int64_t>(out.size()));
+  }
+}
+
 }  // namespace
+
+TermCollector::TermCollector(bool with_positions, unsigned format)
+    : with_positions_(with_positions), is_old_(format == 1) {
+  if (format != 1 && format != 2) {
+    corrupt("format %u of posting lists", format);
+  }
+}
 
 Block TermCollector::add(Bytes words, Bytes positions, Bytes ends, Bytes terms) {
   size_t num_words = words.size / 4, num_terms = terms.size / 4;
@@ -120,10 +153,10 @@ EncodedPostings TermCollector::encode(size_t first, size_t end) const {
     corrupt("terms [%zu, %zu) of %zu", first, end, num_terms);
   }
   std::vector<uint8_t> data, stream;
-  std::vector<int64_t> block_ends, position_ends;
+  std::vector<int64_t> block_ends, position_ends, string_ends;
   std::vector<int32_t> list_ends;
   std::vector<float> bounds;
-  std::vector<uint32_t> lengths, position_starts, documents, frequencies, deltas(kBlock), moves;
+  std::vector<uint32_t> lengths, position_starts, documents, frequencies, moves;
   for (size_t term = first; term < end; ++term) {
     documents.clear();
     frequencies.clear();
@@ -150,13 +183,15 @@ EncodedPostings TermCollector::encode(size_t first, size_t end) const {
       list_bound = std::max(list_bound, bound);
       append<float>(data, bound);
       if (until - from == kBlock) {
-        append<uint32_t>(data, documents[from]);
-        deltas[0] = 0;
-        for (size_t i = 1; i < kBlock; ++i) {
-          deltas[i] = documents[from + i] - documents[from + i - 1];
-        }
-        pack(deltas.data(), data);
+        pack_differences(documents.data() + from, data);
         pack(frequencies.data() + from, data);
+      } else if (is_old_) {
+        for (size_t i = from; i < until; ++i) {
+          append<uint32_t>(data, documents[i]);
+        }
+        for (size_t i = from; i < until; ++i) {
+          append<uint32_t>(data, frequencies[i]);
+        }
       } else {
         append_varint(data, documents[from]);
         for (size_t i = from + 1; i < until; ++i) {
@@ -167,7 +202,12 @@ EncodedPostings TermCollector::encode(size_t first, size_t end) const {
         }
       }
       block_ends.push_back(static_cast<int64_t>(data.size()));
-      if (with_positions_) {
+      if (with_positions_ && is_old_) {
+        for (size_t i = from; i < until; start += frequencies[i++]) {
+          append_strings(positions_.data() + start, frequencies[i], stream, position_ends);
+          string_ends.push_back(static_cast<int64_t>(position_ends.size()));
+        }
+      } else if (with_positions_) {
         position_starts.push_back(static_cast<uint32_t>(stream.size() - stream_start));
         moves.clear();
         for (size_t i = from; i < until; ++i) {
@@ -186,16 +226,19 @@ EncodedPostings TermCollector::encode(size_t first, size_t end) const {
         }
       }
     }
-    if (block_ends.size() > INT32_MAX || stream.size() - stream_start > UINT32_MAX) {
+    if (std::max(block_ends.size(), position_ends.size()) > INT32_MAX ||
+        (!is_old_ && stream.size() - stream_start > UINT32_MAX)) {
       throw OffsetOverflow("posting lists of too many terms at once");
     }
     list_ends.push_back(static_cast<int32_t>(block_ends.size()));
-    position_ends.push_back(static_cast<int64_t>(stream.size()));
+    if (!is_old_) {
+      position_ends.push_back(static_cast<int64_t>(stream.size()));
+    }
     bounds.push_back(list_bound);
     lengths.push_back(static_cast<uint32_t>(documents.size()));
   }
-  return {block_of(data),    block_of(block_ends), block_of(list_ends),     block_of(bounds),
-          block_of(lengths), block_of(stream),     block_of(position_ends), block_of(position_starts)};
+  return {block_of(data),   block_of(block_ends),    block_of(list_ends),       block_of(bounds),     block_of(lengths),
+          block_of(stream), block_of(position_ends), block_of(position_starts), block_of(string_ends)};
 }
 
 }  // namespace lance

@@ -13,14 +13,16 @@ struct EncodedPostings {
   Block list_ends;        // number of blocks up to the end of each list, 32-bit
   Block bounds;           // f32, upper bound of the scores of each list
   Block lengths;          // u32, documents of each list
-  Block positions;        // the streams of all lists
-  Block position_ends;    // 64-bit, end of each stream
+  Block positions;        // the streams of all lists; in format 1 the strings of all documents
+  Block position_ends;    // 64-bit, end of each stream, in format 1 of each string
   Block position_starts;  // u32, start of the positions of each block in its stream
+  Block string_ends;      // 64-bit, number of strings up to the end of each document, in format 1
 };
 
 class TermCollector {
  public:
-  explicit TermCollector(bool with_positions) : with_positions_(with_positions) {}
+  // `format` is 1 or 2.
+  TermCollector(bool with_positions, unsigned format);
 
   // Adds documents. `words`, `positions` and `ends` are those of FoundWords, `terms` has the i32 number of the term of
   // each word, or -1 for words that are left out. Returns the u32 number of terms of each document. Documents without
@@ -38,6 +40,7 @@ class TermCollector {
 
  private:
   bool with_positions_;
+  bool is_old_;
   bool is_sorted_ = false;
   std::vector<uint32_t> terms_;
   std::vector<uint32_t> positions_;

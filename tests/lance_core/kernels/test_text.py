@@ -190,7 +190,7 @@ class Lists:
         assert np.frombuffer(counts, np.uint32).tolist() == list(map(len, self.documents))
         collector.sort(None, numbers.astype(np.uint32))
         encoded = collector.encode(0, num_terms)
-        self.data, block_ends, list_ends, self.bounds, lengths, stream, stream_ends, starts = encoded
+        self.data, block_ends, list_ends, self.bounds, lengths, stream, stream_ends, starts, _ = encoded
         ends_of_blocks = np.frombuffer(block_ends, np.int64)
         cuts = [0, *np.frombuffer(list_ends, np.int32).tolist()]
         stream_cuts = [0, *np.frombuffer(stream_ends, np.int64).tolist()]
@@ -236,6 +236,32 @@ def test_posting_lists_are_those_of_the_documents(lists: Lists) -> None:
         assert frequencies.tolist() == list(map(len, expected))
         positions = decode_positions(lists.streams[term], lists.starts[term], frequencies, 128, True)
         assert np.frombuffer(positions, np.uint32).tolist() == list(itertools.chain(*expected))
+
+
+def test_posting_lists_and_positions_of_format_1() -> None:
+    """The second document has the first term 300 times, so that its positions fill two blocks."""
+    documents = [[0, 1], [0] * 300 + [1], *([1] for _ in range(200))]
+    collector = TermCollector(True, 1)
+    words = np.array([term for document in documents for term in document], np.uint32)
+    places = np.array([place for document in documents for place in range(len(document))], np.uint32)
+    ends = np.cumsum(list(map(len, documents))).astype(np.int64)
+    collector.add(words, places, ends, np.arange(2, dtype=np.int32))
+    collector.sort(None, np.arange(2, dtype=np.uint32))
+    for term in range(2):
+        data, block_ends, _, _, lengths, strings, string_ends, _, document_ends = collector.encode(
+            term, term + 1
+        )
+        expected = [[n for n, other in enumerate(one) if other == term] for one in documents]
+        numbers = [number for number, some in enumerate(expected) if some]
+        (length,) = np.frombuffer(lengths, np.uint32).tolist()
+        postings = Postings(data, block_ends, length, len(documents), 128, True)
+        found, frequencies = (np.frombuffer(part, np.uint32) for part in postings.decode())
+        assert found.tolist() == numbers
+        assert frequencies.tolist() == [len(expected[number]) for number in numbers]
+        positions = decode_position_lists(strings, string_ends, document_ends, frequencies)
+        assert np.frombuffer(positions, np.uint32).tolist() == list(itertools.chain(*expected))
+    with pytest.raises(ValueError, match="format 3"):
+        TermCollector(True, 3)
 
 
 def expected_best(

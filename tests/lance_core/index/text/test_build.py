@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.api.file import LanceFileReader
 from lance_core.changes.indexing.create import create_index
 from lance_core.changes.indexing.optimize import optimize_indices
 from lance_core.changes.indexing.segment import IndexRequest
@@ -38,6 +39,8 @@ def make_table(path: Path, seed: int, *, rows: int = 500, stable: bool = False) 
     [
         OPTIONS,
         {**OPTIONS, "with_position": False},
+        {**OPTIONS, "format_version": 1},
+        {**OPTIONS, "with_position": False, "format_version": "v1"},
         {"with_position": True},
         {"base_tokenizer": "ngram"},
         {**OPTIONS, "base_tokenizer": "whitespace", "language": "German", "lower_case": False},
@@ -65,11 +68,12 @@ def test_the_reference_searches_our_index(tmp_path: Path, options: dict[str, Any
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
-def test_our_index_after_changes(tmp_path: Path, stable: bool) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_our_index_after_changes(tmp_path: Path, stable: bool, version: int) -> None:
     """Changes and optimizations of either library keep the index right."""
     uri = make_table(tmp_path / "table", 3, stable=stable)
     for column in ("text", "other"):
-        build(uri, column, **OPTIONS)
+        build(uri, column, **OPTIONS, format_version=version)
     chance = random.Random(4)
     for step in range(6):
         ours = lance_core.dataset(uri)
@@ -117,12 +121,27 @@ def test_empty_tables_and_columns_without_texts(tmp_path: Path) -> None:
     assert_same_answers(uri, lambda module: module.MatchQuery("alpha", "text"))
 
 
-def test_lists_and_long_texts(tmp_path: Path) -> None:
+def test_an_optimization_keeps_the_format(tmp_path: Path) -> None:
+    """Old releases go on to read an index of format 1."""
+    uri = make_table(tmp_path / "table", 8, rows=300)
+    build(uri, **OPTIONS, format_version=1)
+    dataset = lance_core.dataset(uri)
+    dataset.insert(random_rows(random.Random(1), 300, 20))
+    dataset.optimize.optimize_indices()
+    (index,) = lance.dataset(uri).describe_indices()
+    assert [segment.index_version for segment in index.segments] == [1]
+    assert index.num_rows_indexed == 320
+    files = (Path(uri) / "_indices" / index.segments[0].uuid).glob("part_*_invert.lance")
+    assert [LanceFileReader(str(file)).metadata().schema.names[-1] for file in files] == ["_position"]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_lists_and_long_texts(tmp_path: Path, version: int) -> None:
     """A term that occurs hundreds of times in a document has packed positions."""
     long = " ".join(np.random.default_rng(1).choice(["red", "fox", "hen"], 700))
     table = pa.table({"number": range(4), "text": [[long, "red fox"], None, ["fox", None, "hen red"], []]})
     uri = lance.write_dataset(table, tmp_path / "table").uri
-    build(uri, **OPTIONS)
+    build(uri, **OPTIONS, format_version=version)
     for phrase in ("red fox", "fox hen red", "hen hen hen", "red red fox fox"):
         assert_same_answers(uri, lambda module, p=phrase: module.PhraseQuery(p, "text"))
         assert_same_answers(uri, lambda module, p=phrase: module.MatchQuery(p, "text"))
@@ -132,7 +151,7 @@ def test_lists_and_long_texts(tmp_path: Path) -> None:
     ("options", "error", "message"),
     [
         ({"block_size": 256}, UnsupportedFeatureError, "block size"),
-        ({"format_version": 1}, UnsupportedFeatureError, "format_version"),
+        ({"format_version": 3}, InvalidInputError, "format version"),
         ({"document_granularity": "list_element"}, UnsupportedFeatureError, "document_granularity"),
         ({"memory_limit": 0}, InvalidInputError, "memory_limit"),
         ({"base_tokenizer": "icu"}, UnsupportedFeatureError, "icu"),
