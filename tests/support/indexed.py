@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lance
 import numpy as np
@@ -70,19 +71,19 @@ def indexed_rows(first: int, num_rows: int, seed: int = 1) -> pa.Table:
     )
 
 
-def build_scalar_indices(dataset: lance.LanceDataset, columns: list[str] | None = None) -> None:
-    """Let the reference build the index of each column, or of some."""
+def build_scalar_indices(dataset: Any, columns: list[str] | None = None) -> None:
+    """Build the index of each column, or of some."""
     for column in SCALAR_KINDS if columns is None else columns:
         dataset.create_scalar_index(column, SCALAR_KINDS[column])
 
 
-def build_vector_index(dataset: lance.LanceDataset, kind: str, num_partitions: int = 3) -> None:
-    """Let the reference build an index on the vectors."""
+def build_vector_index(dataset: Any, kind: str, num_partitions: int = 3) -> None:
+    """Build an index on the vectors."""
     dataset.create_index("vector", kind, num_partitions=num_partitions, **VECTOR_KINDS[kind])
 
 
-def check_filters(dataset: lance.LanceDataset, what: object = "") -> None:
-    """The reference finds the same rows with its scalar indices as without them."""
+def check_filters(dataset: Any, what: object = "") -> None:
+    """A library finds the same rows with its scalar indices as without them."""
     for filters in FILTERS.values():
         for query in filters:
             found, scanned = (
@@ -92,8 +93,8 @@ def check_filters(dataset: lance.LanceDataset, what: object = "") -> None:
             assert found == scanned, (what, query)
 
 
-def check_text(dataset: lance.LanceDataset, what: object = "") -> None:
-    """The reference finds the rows whose text has a word, each once."""
+def check_text(dataset: Any, what: object = "") -> None:
+    """A library finds the rows whose text has a word, each once."""
     rows = dataset.to_table(["id", "text"]).to_pylist()
     for word in ("alpha", "omega"):
         found = dataset.to_table(["id", "_score"], full_text_query=word)["id"].to_pylist()
@@ -101,15 +102,15 @@ def check_text(dataset: lance.LanceDataset, what: object = "") -> None:
         assert sorted(found) == sorted(expected), (what, word)
 
 
-def nearest(dataset: lance.LanceDataset, seed: int = 0, **options: object) -> pa.Table:
+def nearest(dataset: Any, seed: int = 0, **options: object) -> pa.Table:
     """Return the ten nearest rows of a random vector, with `id` and `_distance`."""
     query = np.random.default_rng(seed).standard_normal(DIMENSIONS).astype(np.float32)
     wanted = {"column": "vector", "q": query, "k": 10, "nprobes": 100, **options}
     return dataset.to_table(["id", "_distance"], nearest=wanted)
 
 
-def check_vectors(dataset: lance.LanceDataset, what: object = "") -> None:
-    """The reference finds the nearest rows by index, when it compares with the values of all candidates."""
+def check_vectors(dataset: Any, what: object = "") -> None:
+    """A library finds the nearest rows by index, when it compares with the values of all candidates."""
     for seed in range(4):
         found = nearest(dataset, seed, refine_factor=400)["id"].to_pylist()
         assert found == nearest(dataset, seed, use_index=False)["id"].to_pylist(), (what, seed)

@@ -1,4 +1,4 @@
-"""Tables with all kinds of indices, changed by both libraries; the reference queries the indices."""
+"""Tables with all kinds of indices, built and changed by both libraries; both query the indices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import lance
@@ -15,6 +16,7 @@ import pytest
 
 import lance_core
 from support.indexed import (
+    VECTOR_KINDS,
     build_scalar_indices,
     build_vector_index,
     check_filters,
@@ -26,17 +28,47 @@ from support.indexed import (
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261123"))
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable"])
-def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a table with four covered fragments, one uncovered fragment and deleted rows."""
-    path = tmp_path_factory.mktemp("indexed") / "t"
+MODES = [
+    ("2.0", False),
+    ("2.1", True),
+    ("2.2", False),
+    ("0.1", False),
+    ("2.0", True),
+    ("2.1", False),
+    ("2.2", True),
+]
+"""File versions, and whether row ids are stable; files of 0.1 have row addresses only."""
+
+
+def _write(path: Path, version: str, is_stable: bool, builder: ModuleType, vectors: str) -> None:
+    """Write a table with four covered fragments, one uncovered fragment and deleted rows.
+
+    Args:
+        path: Path of the table.
+        version: File version.
+        is_stable: Whether row ids are stable.
+        builder: Library that builds the indices.
+        vectors: Kind of the index on the vectors.
+    """
     dataset = lance.write_dataset(
-        indexed_rows(0, 600), str(path), max_rows_per_file=150, enable_stable_row_ids=request.param
+        indexed_rows(0, 600),
+        str(path),
+        max_rows_per_file=150,
+        enable_stable_row_ids=is_stable,
+        data_storage_version=version,
     )
-    build_scalar_indices(dataset)
-    build_vector_index(dataset, "IVF_PQ", num_partitions=2)
+    build_scalar_indices(builder.dataset(str(path)))
+    build_vector_index(builder.dataset(str(path)), vectors, num_partitions=2)
+    dataset = lance.dataset(str(path))
     dataset.insert(indexed_rows(600, 60))
     dataset.delete("id % 10 = 3")
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["addresses", "stable"])
+def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a table whose indices the reference built."""
+    path = tmp_path_factory.mktemp("indexed") / "t"
+    _write(path, "2.1", request.param, lance, "IVF_PQ")
     return path
 
 
@@ -73,13 +105,14 @@ def _coverage(path: Path) -> dict[str, set[int]]:
 
 
 def _check(path: Path, what: object) -> None:
-    dataset = lance.dataset(str(path))
-    assert dataset.validate() is None
-    columns = set(dataset.schema.names)
-    if "word" in columns:
-        check_filters(dataset, what)
-    check_text(dataset, what)
-    check_vectors(dataset, what)
+    assert lance.dataset(str(path)).validate() is None
+    for library in (lance, lance_core):
+        dataset = library.dataset(str(path))
+        asked = (library.__name__, what)
+        if "word" in dataset.schema.names:
+            check_filters(dataset, asked)
+        check_text(dataset, asked)
+        check_vectors(dataset, asked)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -112,23 +145,33 @@ STEPS: dict[str, Callable[[Any, random.Random], object]] = {
 }
 
 
-@pytest.mark.parametrize("run", [*range(2), *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 20))])
-def test_histories_of_both_libraries(run: int, indexed: Path, tmp_path: Path) -> None:
-    """Indices stay right through changes of both libraries, compactions and updates of the indices."""
+_BUILT = [(*mode, builder) for builder in (lance, lance_core) for mode in MODES]
+HISTORIES = [
+    (*built, list(VECTOR_KINDS)[(number + rotation) % len(VECTOR_KINDS)])
+    for rotation in range(3)
+    for number, built in enumerate(_BUILT)
+]
+"""File version, row ids, builder, and kind of the index on vectors."""
+IN_DEFAULT = (0, 8)
+"""Numbers of the histories of the default run."""
+
+
+@pytest.mark.parametrize(
+    "run", [pytest.param(n, marks=[] if n in IN_DEFAULT else pytest.mark.long) for n in range(len(HISTORIES))]
+)
+def test_histories_of_both_libraries(run: int, tmp_path: Path) -> None:
+    """T43: indices of either library stay right through changes of both, and both read the same with them."""
+    version, is_stable, builder, kind = HISTORIES[run]
     chance = random.Random(SEED + run)
     path = tmp_path / "t"
-    shutil.copytree(indexed, path)
-    lance.dataset(str(path)).drop_index("vector_idx")
-    build_vector_index(
-        lance.dataset(str(path)), chance.choice(["IVF_FLAT", "IVF_HNSW_SQ", "IVF_RQ", "IVF_PQ"])
-    )
-    done: list[str] = []
+    _write(path, version, is_stable, builder, kind)
+    done = [f"{version} stable={is_stable} {kind} by {builder.__name__}"]
     for _ in range(5):
         library = chance.choice([lance_core, lance_core, lance])
         step = "optimize" if chance.random() < 0.25 else chance.choice(list(STEPS))
         done.append(f"{step} by {library.__name__}")
         if step == "optimize":
-            dataset = lance.dataset(str(path))
+            dataset = library.dataset(str(path))
             # With stable row ids the reference 14.0.2 finds old values through a segment beside another one
             # that covers the new place of the row, also where it made all changes itself.
             fewest = 1 if dataset.has_stable_row_ids else 0
