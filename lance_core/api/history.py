@@ -5,10 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from lance_core.api.opened import OpenedDataset, Reference, branch_uri
+from lance_core.pool import run_all
 from lance_core.scan.history import summarize_version
 from lance_core.storage import storage_for
 from lance_core.table.manifest import Manifest
@@ -43,11 +45,15 @@ class History(OpenedDataset):
 
     def versions(self) -> list[Version]:
         """Return all versions, oldest first, with the local time of the commit and a summary of each."""
-        numbers = list_versions(self._storage)
-        return [
-            _describe(open_snapshot(self._storage, number, self.snapshot.open_base).manifest)
-            for number in numbers
-        ]
+        storage, open_base = self._storage, self.snapshot.open_base
+
+        def described(number: int) -> Version:
+            return _describe(open_snapshot(storage, number, open_base).manifest)
+
+        numbers = list_versions(storage)
+        if storage.is_remote:  # requests run side by side
+            return run_all([partial(described, number) for number in numbers], is_remote=True)
+        return [described(number) for number in numbers]
 
     def get_version(self) -> Version:
         """Return the entry of `versions` for the opened version."""

@@ -82,6 +82,19 @@ def test_versions_and_refs_are_listed(uri: str, s3: S3) -> None:
     assert set(ours.branches.list()) == {"dev"}
 
 
+def test_manifests_of_many_versions_are_read_at_once(s3: S3, bucket: str, proxy: Proxy) -> None:
+    uri = f"s3://{bucket}/many_versions.lance"
+    dataset = lance.write_dataset(pa.table({"id": [1]}), uri, storage_options=s3.options())
+    for number in range(19):
+        dataset.update_config({"number": str(number)})
+    opened = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
+    proxy.clear()
+    proxy.delay = 0.2
+    found = opened.versions()
+    assert proxy.most_at_once >= 8
+    assert [version["version"] for version in found] == list(range(1, 21))
+
+
 def test_a_clone_reads_its_source_with_the_same_options(uri: str, s3: S3) -> None:
     """The base path in the manifest of the clone is a URL of the store."""
     source = lance.dataset(uri, storage_options=s3.options())
