@@ -13,7 +13,11 @@ from dataclasses import replace
 import pyarrow as pa
 
 from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.projection import project
 from lance_core.scan.scanner import LanceScanner, stored_batches
+from lance_core.scan.session import session_of
+from lance_core.scan.take.address_finder import AddressFinder
+from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import Field
 from lance_core.table.snapshot import Snapshot
 
@@ -21,6 +25,12 @@ from lance_core.table.snapshot import Snapshot
 def scan_for_change(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
     """Return a scan whose reads raise `CorruptFileError` if a page differs from its checksum."""
     return LanceScanner(snapshot, replace(options, verify_checksums=True))
+
+
+def address_finder(snapshot: Snapshot) -> AddressFinder:
+    """Return the finder of row addresses. It reads row ids and deletions only, which have no checksums."""
+    nothing = project(snapshot.manifest.schema, ScanOptions(columns=()))
+    return RowTaker(snapshot, nothing, session_of(snapshot).files).addresses
 
 
 def stored_for_change(

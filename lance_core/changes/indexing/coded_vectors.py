@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyroaring
 
+from lance_core.changes.checked_reads import address_finder
 from lance_core.changes.indexing.column import IndexedColumn, indexed_rows
 from lance_core.changes.indexing.kinds import KINDS
 from lance_core.changes.indexing.training import vector_type
@@ -29,11 +30,7 @@ from lance_core.index.vector.build.spilled import SpilledRows
 from lance_core.index.vector.build.training import given_model
 from lance_core.index.vector.build.vectors import usable_vectors
 from lance_core.proto import table_pb2
-from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import project
-from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import fragments_of
-from lance_core.scan.take.row_taker import RowTaker
 from lance_core.table.snapshot import Snapshot
 
 _KIND = "IVF_PQ"
@@ -165,10 +162,7 @@ class _Fragments:
     def __init__(self, snapshot: Snapshot) -> None:
         self._known = pyroaring.BitMap(snapshot.manifest.fragment_by_id)
         self._found = pyroaring.BitMap()
-        self._addresses = None
-        if snapshot.manifest.has_stable_row_ids:
-            nothing = project(snapshot.manifest.schema, ScanOptions(columns=()))
-            self._addresses = RowTaker(snapshot, nothing, session_of(snapshot).files).addresses
+        self._addresses = address_finder(snapshot) if snapshot.manifest.has_stable_row_ids else None
 
     def add(self, keys: npt.NDArray[np.uint64]) -> None:
         """Add the fragments of rows. A stable row id without a row adds none."""

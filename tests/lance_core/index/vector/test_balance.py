@@ -97,7 +97,7 @@ def test_bits_are_joined(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["number of segments", "trained apart"])
 def test_partitions_stay(tmp_path: Path, how: str) -> None:
-    """They do if the caller says how many segments are merged, or if segments have different partitions."""
+    """The number of segments to merge, or segments with different partitions, keep them as they are."""
     vectors = np.concatenate([_around(center, 100, center) for center in (0, 1, 2)])
     path = tmp_path / "t"
     dataset = lance_core.write_dataset(vector_table(vectors[:200]), str(path), max_rows_per_file=100)
