@@ -36,11 +36,14 @@ class Processors:
         """Note that a call, or a batch of keys, comes in now."""
         _TIME.pack_into(self._latest, 0, time.monotonic())
 
-    @property
-    def have_short_calls(self) -> bool:
-        """Whether calls come in, so that scans should leave processors to them."""
+    def have_calls_since(self, begin: float) -> bool:
+        """Return whether calls come in, so that a scan should leave processors to them.
+
+        Args:
+            begin: Time since which calls count: a scan begins with a call itself.
+        """
         (latest,) = _TIME.unpack_from(self._latest)
-        return bool(time.monotonic() - latest < _SHORT_SECONDS)
+        return bool(latest > begin and time.monotonic() - latest < _SHORT_SECONDS)
 
 
 def shared_file() -> BinaryIO:

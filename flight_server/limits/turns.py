@@ -2,7 +2,7 @@
 
 Sending takes more processor time than decoding. Without turns, all streams send at once: each of them waits
 for a processor and for the interpreter's lock, and so does every short call. With turns, as many streams send
-as there are processors. While short calls come in, half as many send, and none begins for a while after a
+as there are processors. While other calls come in, half as many send, and none begins for a while after a
 turn has ended. The next turn is for the stream that has sent the least. The first bytes of a stream need
 no turn, so that a lookup never waits for one.
 """
@@ -45,11 +45,10 @@ class Turns:
         """Number of streams that wait for a turn."""
         return len(self._waiting)
 
-    @property
-    def most(self) -> int:
-        """Number of streams that may send just now."""
+    def most_beside(self, stream: "StreamTurns") -> int:
+        """Return how many streams may send just now, if `stream` is the next of them."""
         share = self._processors.share
-        return max(1, share // 2) if self._processors.have_short_calls else share
+        return max(1, share // 2) if self._processors.have_calls_since(stream.opened) else share
 
     def stream(self) -> "StreamTurns":
         """Return the turns of one more stream."""
@@ -68,7 +67,7 @@ class Turns:
             try:
                 while (
                     self._waiting[0] is not entry
-                    or len(self._sending) >= self.most
+                    or len(self._sending) >= self.most_beside(stream)
                     or time.monotonic() < self._rest_until
                 ):
                     self._changed.wait(self._seconds_to_next(entry))
@@ -88,7 +87,7 @@ class Turns:
         if self._waiting[0] is not entry:
             return None
         now = time.monotonic()
-        if len(self._sending) < self.most:
+        if len(self._sending) < self.most_beside(entry[2]):
             return max(0.0, self._rest_until - now)
         return max(0.0, min(self._sending.values()) - now)
 
@@ -103,7 +102,7 @@ class Turns:
         with self._changed:
             if self._sending.pop(stream, None) is None:
                 return
-            if self._processors.have_short_calls:
+            if self._processors.have_calls_since(stream.opened):
                 self._rest_until = time.monotonic() + min(_REST_SHARE * seconds, _LONGEST_REST_SECONDS)
             self._changed.notify_all()
 
@@ -116,6 +115,8 @@ class StreamTurns:
         """Bytes sent in turns; for a stream that began later, with those that the others had sent by then."""
         self.is_slow = False
         """Whether the client took the latest window slowly. Then its stream sends without keeping a turn."""
+        self.opened = time.monotonic()
+        """Time after the call of the stream itself, which must not make it rest."""
         self._turns = turns
         self._num_bytes = 0
         self._latest_bytes = 0

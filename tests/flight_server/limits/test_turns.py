@@ -64,12 +64,16 @@ def test_fewer_streams_send_while_short_calls_come_in() -> None:
     """T32: half of the processors are left to short calls, and one stream may always send."""
     processors = Processors(4)
     turns = Turns(processors)
-    assert turns.most == 4
+    stream = turns.stream()
+    assert turns.most_beside(stream) == 4
     with Admission(Limit(1, 1), Limit(1, 1), processors).call():
-        assert turns.most == 2
+        assert turns.most_beside(stream) == 2
+        assert turns.most_beside(turns.stream()) == 4
     alone = Processors(1)
+    turns = Turns(alone)
+    stream = turns.stream()
     alone.note_call()
-    assert Turns(alone).most == 1
+    assert turns.most_beside(stream) == 1
 
 
 def test_scans_rest_between_turns_while_short_calls_come_in() -> None:
@@ -85,14 +89,30 @@ def test_scans_rest_between_turns_while_short_calls_come_in() -> None:
     assert time.monotonic() - began > 5 * 0.01 + 4 * 0.01
 
 
+def test_a_stream_does_not_rest_for_the_call_that_opened_it() -> None:
+    processors = Processors(1)
+    processors.note_call()
+    stream = first_bytes_sent(Turns(processors))
+    waited = 0.0
+    for _ in range(5):
+        began = time.monotonic()
+        stream.begin(MIB)
+        waited += time.monotonic() - began
+        time.sleep(0.01)
+        stream.end()
+    assert waited < 0.01
+
+
 def test_processes_of_one_server_hear_of_calls_to_the_others() -> None:
     """T32: a scan leaves processors to a lookup in another worker."""
     with shared_file() as file:
         here, there = (Processors.of_process(2, file) for _ in range(2))
     assert here.share == max(1, len(os.sched_getaffinity(0)) // 2)
-    assert not here.have_short_calls
+    began = time.monotonic()
+    assert not here.have_calls_since(began)
     there.note_call()
-    assert here.have_short_calls
+    assert here.have_calls_since(began)
+    assert not here.have_calls_since(time.monotonic())
 
 
 def first_bytes_sent(turns: Turns) -> StreamTurns:
