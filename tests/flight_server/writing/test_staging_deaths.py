@@ -91,6 +91,12 @@ def test_a_server_that_is_killed(tmp_path: Path, kills: int) -> None:
         thread.start()
     try:
         for number in range(1, kills + 1):
+            if number % 2:  # every other server lives until it has written something
+                written = sum(len(writer.acknowledged) for writer in writers)
+                deadline = time.monotonic() + 30
+                while sum(len(writer.acknowledged) for writer in writers) == written and not failures:
+                    assert time.monotonic() < deadline, (seed, number)
+                    time.sleep(0.01)
             time.sleep(source.uniform(0.1, 0.6))
             servers[-1].kill()
             servers.append(start_server(served, tmp_path / f"{number}.log"))
@@ -109,4 +115,4 @@ def test_a_server_that_is_killed(tmp_path: Path, kills: int) -> None:
     )
     assert sorted(dataset.to_table()["n"].to_pylist()) == [-1, *acknowledged], seed
     assert dataset.version == 1 + len(acknowledged) // 3
-    assert len(acknowledged) > 3 * kills
+    assert len(acknowledged) >= 3 * (kills // 2)
