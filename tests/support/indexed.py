@@ -44,21 +44,24 @@ FILTERS = {
 }
 
 
-def indexed_rows(first: int, num_rows: int, seed: int = 1) -> pa.Table:
-    """Return rows with the ids from `first` on, and a column for each kind of index."""
+def indexed_rows(first: int, num_rows: int, seed: int = 1, *, nulls: bool = True) -> pa.Table:
+    """Return rows with the ids from `first` on, and a column for each kind of index.
+
+    Files of version 0.1 cannot store nulls.
+    """
     chance = np.random.default_rng([seed, first])
     vectors = chance.standard_normal(num_rows * DIMENSIONS).astype(np.float32)
     ids = pa.array(range(first, first + num_rows), pa.int64())
     words = [" ".join(chance.choice(WORDS, count)) for count in chance.integers(1, 9, num_rows)]
     labels = [
-        None if chance.random() < 0.05 else chance.choice(WORDS, chance.integers(0, 4)).tolist()
+        None if chance.random() < 0.05 and nulls else chance.choice(WORDS, chance.integers(0, 4)).tolist()
         for _ in range(num_rows)
     ]
     numbers = chance.integers(0, 100, num_rows)
     return pa.table(
         {
             "id": ids,
-            "number": pa.array(numbers, pa.int64(), mask=numbers % 11 == 0),
+            "number": pa.array(numbers, pa.int64(), mask=(numbers % 11 == 0) & nulls),
             "word": pa.array(chance.choice(WORDS, num_rows)),
             "labels": pa.array(labels, pa.list_(pa.string())),
             "gram": pa.array([f"{word}{count}" for word, count in zip(words, numbers, strict=True)]),

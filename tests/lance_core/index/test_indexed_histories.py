@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import lance
+import pyarrow as pa
 import pytest
 
 import lance_core
@@ -51,7 +52,7 @@ def _write(path: Path, version: str, is_stable: bool, builder: ModuleType, vecto
         vectors: Kind of the index on the vectors.
     """
     dataset = lance.write_dataset(
-        indexed_rows(0, 600),
+        indexed_rows(0, 600, nulls=version != "0.1"),
         str(path),
         max_rows_per_file=150,
         enable_stable_row_ids=is_stable,
@@ -60,7 +61,7 @@ def _write(path: Path, version: str, is_stable: bool, builder: ModuleType, vecto
     build_scalar_indices(builder.dataset(str(path)))
     build_vector_index(builder.dataset(str(path)), vectors, num_partitions=2)
     dataset = lance.dataset(str(path))
-    dataset.insert(indexed_rows(600, 60))
+    dataset.insert(_rows(dataset, 600, 60))
     dataset.delete("id % 10 = 3")
 
 
@@ -72,8 +73,13 @@ def indexed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return path
 
 
+def _rows(dataset: Any, first: int, num_rows: int, seed: int = 1) -> pa.Table:
+    """Return rows that the files of a table can store."""
+    return indexed_rows(first, num_rows, seed, nulls=dataset.data_storage_version != "0.1")
+
+
 def _merge(dataset: Any) -> None:
-    rows = indexed_rows(595, 70, seed=5)
+    rows = _rows(dataset, 595, 70, seed=5)
     dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
 
 
@@ -127,7 +133,7 @@ def test_coverage_is_that_of_the_reference(change: str, indexed: Path, tmp_path:
 
 
 STEPS: dict[str, Callable[[Any, random.Random], object]] = {
-    "append": lambda dataset, chance: dataset.insert(indexed_rows(chance.randrange(10_000, 90_000), 30)),
+    "append": lambda dataset, chance: dataset.insert(_rows(dataset, chance.randrange(10_000, 90_000), 30)),
     "delete": lambda dataset, chance: dataset.delete(f"id % 9 = {chance.randrange(9)}"),
     "update other": lambda dataset, chance: dataset.update(
         {"other": "other + 1"}, f"id % 5 = {chance.randrange(5)}"
