@@ -134,12 +134,27 @@ def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Ite
     if not is_remote:
         yield from map(act, items)
         return
-    pool, flow = worker_pool(is_remote), Flow()
+    yield from map_in_pool(act, items, _BEGUN_AHEAD, is_remote=True, flow=Flow())
+
+
+def map_in_pool(
+    act: Callable[[T], R],
+    items: Iterable[T],
+    num_ahead: int,
+    *,
+    is_remote: bool = False,
+    flow: Flow | None = None,
+) -> Iterator[R]:
+    """Yield `act(item)` of each item, in order. The pool begins `num_ahead` of the next calls ahead.
+
+    An error of `act` is raised when the result of its item is due.
+    """
+    pool = worker_pool(is_remote)
     begun: deque[Future[R]] = deque()
     try:
         for item in items:
             begun.append(pool.submit(tallied(act), item, flow=flow))
-            if len(begun) > _BEGUN_AHEAD:
+            if len(begun) > num_ahead:
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()

@@ -1,6 +1,6 @@
 """Reading of index segments into the cache, ahead of queries.
 
-What a search keeps in the cache is kept here in the same form, until the cache is nearly full.
+The cache gets the same objects as from a search, until it is nearly full.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from lance_core.index.vector.build.options import VectorOptions
 from lance_core.index.vector.build.training import TrainedModel, centroid_metric, comparable
 from lance_core.index.vector.build.vectors import VectorBatch, VectorType
 from lance_core.index.vector.codes.stored_codes import ROW_KEY
-from lance_core.pool import num_workers, worker_pool
+from lance_core.pool import map_in_pool, num_workers
 
 Array = npt.NDArray[Any]
 
@@ -71,19 +71,8 @@ class VectorCoder:
         return CodedBatch(partitions, [batch.keys, *columns], float(distances.sum(dtype=np.float64)))
 
     def code_all(self, batches: Iterable[VectorBatch]) -> Iterator[CodedBatch]:
-        """Yield the result of each batch, in order. As many batches as there are cores are in work."""
-        pool = worker_pool()
-        begun: deque[Future[CodedBatch]] = deque()
-        try:
-            for batch in batches:
-                begun.append(pool.submit(self.code, batch))
-                if len(begun) > num_workers():
-                    yield begun.popleft().result()
-            while begun:
-                yield begun.popleft().result()
-        finally:
-            for future in begun:
-                future.cancel()
+        """Return the result of each batch, in order. As many batches as there are cores are in work."""
+        return map_in_pool(self.code, batches, num_workers())
 
     def no_rows(self) -> CodedBatch:
         """Return a batch without vectors, which has the types of the columns."""
