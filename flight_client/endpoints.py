@@ -1,5 +1,6 @@
 """Reads of the endpoints of a plan: resumed after an error, in parallel, in bounded memory."""
 
+import sys
 import threading
 import time
 from collections import deque
@@ -155,7 +156,8 @@ class ParallelReader:
                 while (batch := self._pop(waiting)) is not None:
                     yield batch
         finally:
-            if not is_forked():  # a thread of the other process may hold the lock
+            # A thread of the other process, or one stopped by the end of this process, may hold the lock.
+            if not is_forked() and not sys.is_finalizing():
                 self._close()
                 deadline = time.monotonic() + _CLOSING_SECONDS
                 for thread in threads:

@@ -154,7 +154,7 @@ def test_a_fork_is_refused(folder: Path, serve: StartServer, state: str) -> None
     assert subprocess.run(command, timeout=60, check=False).returncode == 7
 
 
-FORKED_WITH_HELD_LOCK = """if True:
+HELD_LOCK = """if True:
     import gc, os, sys, threading
     import flight_client
     from flight_client.endpoints import ParallelReader
@@ -163,15 +163,11 @@ FORKED_WITH_HELD_LOCK = """if True:
     batches = dataset.to_batches(columns=["n"], batch_size=1)
     next(batches)
     (reader,) = [each for each in gc.get_objects() if isinstance(each, ParallelReader)]
-    held = threading.Event()
-
-    def hold():
-        with reader._changed:
-            held.set()
-            threading.Event().wait()
-
-    threading.Thread(target=hold, daemon=True).start()
-    held.wait()
+    holding = threading.Thread(target=reader._changed.acquire)
+    holding.start()
+    holding.join()
+    if sys.argv[2] == "exit":
+        sys.exit(7)
     if os.fork() == 0:
         if sys.argv[2] == "read":
             try:
@@ -187,7 +183,13 @@ FORKED_WITH_HELD_LOCK = """if True:
 @pytest.mark.parametrize("call", ["read", "close"])
 def test_a_fork_does_not_wait_for_a_thread_of_its_parent(folder: Path, serve: StartServer, call: str) -> None:
     """A reader thread holds the lock of the batches while the process forks; the child has no such thread."""
-    command = [sys.executable, "-c", FORKED_WITH_HELD_LOCK, serve(folder).uri, call]
+    command = [sys.executable, "-c", HELD_LOCK, serve(folder).uri, call]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 7
+
+
+def test_a_process_ends_with_a_stream_that_is_not_read_whole(folder: Path, serve: StartServer) -> None:
+    """A reader thread holds the lock of the batches when the end of the process stops it."""
+    command = [sys.executable, "-c", HELD_LOCK, serve(folder).uri, "exit"]
     assert subprocess.run(command, timeout=60, check=False).returncode == 7
 
 
