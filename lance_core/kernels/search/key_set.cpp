@@ -9,8 +9,8 @@ namespace lance {
 namespace {
 
 constexpr uint64_t kUpperShift = 32;
-// A bitmap has at most so many bits per key: it is then no larger than a list.
-constexpr uint64_t kMostBitsPerKey = 32;
+// A bitmap has at most so many bits per key. It may be eight times as large as a list, and is much faster to ask.
+constexpr uint64_t kMostBitsPerKey = 256;
 
 }  // namespace
 

@@ -10,9 +10,9 @@ with several vectors is always exact: the index only proposes rows with a vector
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,14 @@ from lance_core.scan.nearest.comparing import Comparer, Distances
 from lance_core.scan.nearest.exact import exact_candidates
 from lance_core.scan.plan.nearest import NearestQuery
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, project
+from lance_core.scan.plan.projection import project
 from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.read.row_selection import read_rows
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.execute import scan_batches
+from lance_core.scan.run.filtered_scan import filter_jobs
 from lance_core.scan.run.index_masks import answered_rows, index_masks
 from lance_core.scan.run.strategy import Strategy
-from lance_core.scan.take.keys import Keys, are_among, fragments_of, grouped
+from lance_core.scan.take.keys import Keys, address_of, are_among, are_ascending, fragments_of, grouped
 from lance_core.scan.take.taker_cache import taker_of
 from lance_core.table.snapshot import Snapshot
 
@@ -140,12 +141,12 @@ class IndexedSearch:
         """Return the ids and the addresses of the rows of covered fragments that match the filter, in the
         order of the ids.
         """
+        has_row_ids = self._snapshot.manifest.has_stable_row_ids
         options = ScanOptions(
             columns=(),
             filter=self._condition,
             guards=self._plan.options.guards,
-            with_row_id=True,
-            with_row_address=True,
+            with_row_id=has_row_ids,
             verify_checksums=self._plan.options.verify_checksums,
             use_scalar_index=self._plan.options.use_scalar_index,
         )
@@ -154,23 +155,23 @@ class IndexedSearch:
         plan = replace(self._plan, options=options, schema=schema).with_fragment_scans(scans)
         budget, files, strategy = self._reads
         ids, addresses = [np.array([], np.uint64)], [np.array([], np.uint64)]
-        masks = None
-        if strategy.prune and not self._snapshot.manifest.has_stable_row_ids:
-            masks = index_masks(self._snapshot, options, files)
-        if masks is not None:
+        masks = index_masks(self._snapshot, options, files) if strategy.prune else None
+        if masks is not None and not has_row_ids:
             answered, plan = answered_rows(self._snapshot, plan, masks)
-            ids.append(answered)
             addresses.append(answered)
-            if not plan.fragment_scans:
-                return answered, answered
         quick = replace(strategy, is_stream=False)
-        with closing(scan_batches(self._snapshot, plan, budget, files, quick)) as batches:
-            for batch in batches:
-                ids.append(batch[ROW_ID].to_numpy())
-                addresses.append(batch[ROW_ADDRESS].to_numpy())
-        matching = np.concatenate(ids)
-        order = np.argsort(matching)
-        return matching[order], np.concatenate(addresses)[order]
+        with filter_jobs(self._snapshot, plan, budget, files, quick, masks) as jobs:
+            for matches in chain.from_iterable(chain.from_iterable(job.results() for job in jobs)):
+                addresses.append(address_of(matches.fragment.scan.fragment_id, matches.rows))
+                if has_row_ids:
+                    (row_ids,) = matches.fragment.columns[: len(schema)]
+                    ids += [part.to_numpy() for part in read_rows(row_ids, matches.rows)]
+        found = np.concatenate(addresses)
+        matching = np.concatenate(ids) if has_row_ids else found
+        if not are_ascending(matching):
+            order = np.argsort(matching)
+            matching, found = matching[order], found[order]
+        return matching, found
 
     def _exact_of_all(self, row_ids: Keys, addresses: Keys) -> Candidates:
         """Return rows as candidates of every query, with their exact distances; see `_exact`."""
