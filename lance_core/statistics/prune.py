@@ -50,12 +50,45 @@ def decide_rows(
 
     The arguments are those of `kept_rows`.
     """
-    tables = {path: statistics[path] for path in tree.columns(expression) if path in statistics}
-    spans = {path: Spans.of(table) for path, table in tables.items()}
-    edges = range_edges(spans.values(), num_rows)
-    columns = {path: span.pages_between(edges) for path, span in spans.items()}
-    truth = _truth(expression, tables, columns)
-    return _ranges(truth.true, edges), _ranges(truth.surely_true, edges)
+    return Pruning(statistics, num_rows).decide(expression)
+
+
+class Pruning:
+    """Statistics of a fragment, for the decisions about several conditions; see `kept_rows`."""
+
+    def __init__(self, statistics: Mapping[tree.Path, pa.Table], num_rows: int) -> None:
+        self._tables = statistics
+        self._num_rows = num_rows
+        self._spans = {path: Spans.of(table) for path, table in statistics.items()}
+        self._edges: dict[tuple[tree.Path, ...], npt.NDArray[np.int64]] = {}
+        self._values: dict[tuple[tuple[tree.Path, ...], tree.Column], Values] = {}
+
+    def decide(self, expression: tree.Expression) -> tuple[RowRanges, RowRanges]:
+        """Return the rows for which a condition may be true, and those for which it is certainly true."""
+        paths = tuple(path for path in tree.columns(expression) if path in self._tables)
+        edges = self._edges.get(paths)
+        if edges is None:
+            edges = range_edges([self._spans[path] for path in paths], self._num_rows)
+            self._edges[paths] = edges
+        known: dict[int, Truth | Values | None] = {}
+        for node in reversed(list(tree.walk(expression))):  # from the leaves of the tree upwards
+            if not isinstance(node, tree.Column):
+                known[id(node)] = _node(node, [known.get(id(operand)) for operand in node.operands])
+            elif node.path in self._tables:
+                known[id(node)] = self._column_values(node, paths, edges)
+        truth = _as_truth(known.get(id(expression)))
+        return _ranges(truth.true, edges), _ranges(truth.surely_true, edges)
+
+    def _column_values(
+        self, column: tree.Column, paths: tuple[tree.Path, ...], edges: npt.NDArray[np.int64]
+    ) -> Values:
+        """Return the possible values of a column between the edges that pages of columns `paths` have."""
+        values = self._values.get((paths, column))
+        if values is None:
+            pages = self._spans[column.path].pages_between(edges)
+            values = intervals.column_values(self._tables[column.path], pages, column.type)
+            self._values[paths, column] = values
+        return values
 
 
 def _ranges(flags: Flags, edges: npt.NDArray[np.int64]) -> RowRanges:
@@ -63,23 +96,6 @@ def _ranges(flags: Flags, edges: npt.NDArray[np.int64]) -> RowRanges:
     chosen[1:-1] = flags
     turns = np.flatnonzero(chosen[1:] != chosen[:-1])
     return [(start, end) for start, end in edges[turns].reshape(-1, 2).tolist()]
-
-
-def _truth(
-    expression: tree.Expression,
-    tables: Mapping[tree.Path, pa.Table],
-    columns: Mapping[tree.Path, npt.NDArray[np.intp]],
-) -> Truth:
-    """Return the truth of a condition, computed from the leaves of its tree upwards."""
-    known: dict[int, Truth | Values | None] = {}
-    for node in reversed(list(tree.walk(expression))):
-        if isinstance(node, tree.Column):
-            if node.path in tables:
-                found = intervals.column_values(tables[node.path], columns[node.path], node.type)
-                known[id(node)] = found
-        else:
-            known[id(node)] = _node(node, [known.get(id(operand)) for operand in node.operands])
-    return _as_truth(known.get(id(expression)))
 
 
 def _node(node: tree.Expression, operands: list[Truth | Values | None]) -> Truth | Values | None:

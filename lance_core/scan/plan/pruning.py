@@ -20,7 +20,7 @@ from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.indices import FilterMasks
 from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, statistics_of
-from lance_core.statistics.prune import decide_rows
+from lance_core.statistics.prune import Pruning
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
@@ -169,7 +169,8 @@ class Pruner:
         starts = [0, *accumulate(fragment.physical_rows for fragment in fragments)]
         tables = {path: _joined(path, known, starts) for path in self._paths}
         tables = {path: table for path, table in tables.items() if table is not None}
-        decided = [decide_rows(conjunct, tables, starts[-1]) for conjunct in self._conjuncts]
+        pruning = Pruning(tables, starts[-1])
+        decided = [pruning.decide(conjunct) for conjunct in self._conjuncts]
         candidates: list[list[CandidateRange]] = [[] for _ in fragments]
         for candidate in _candidates(decided, starts):
             number = bisect_right(starts, candidate.start) - 1

@@ -36,6 +36,8 @@ _WINDOWS_PER_SIZE = 4
 _ROW_BYTES = 9.0
 # Most fragments that are pruned together.
 _MOST_FRAGMENTS = 256
+# The first ones of a stream, so that its first batch comes soon. Each step of pruning has a price of its own.
+_FIRST_FRAGMENTS = 8
 _FIRST_FRAGMENTS_FAR = 16
 # Most small fragments of one window, since each window has a price of its own.
 _MOST_TOGETHER = 32
@@ -159,7 +161,7 @@ class FilterWindows(Source[FilterWindow]):
         """Yield the fragment scans that are pruned together: few at first if a reader waits for a batch."""
         start, count = 0, self._most_fragments
         if self._is_stream:
-            count = min(count, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else 1)
+            count = min(count, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else _FIRST_FRAGMENTS)
         while start < len(self._plan.fragment_scans):
             yield self._plan.fragment_scans[start : start + count]
             start += count
