@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -50,7 +51,7 @@ def bind_nearest(schema: Schema, arguments: Mapping[str, Any], last_row: int | N
             holds no numbers, or a number is out of range; the message names the argument.
         TypeError: An argument is unknown, missing, or of another type.
     """
-    known = [name for name in signature(_bound).parameters if name != "schema"]
+    known = _arguments()
     for name in arguments:
         if name not in known:
             raise TypeError(f"nearest: unexpected argument {name!r}{did_you_mean(str(name), known)}")
@@ -61,6 +62,12 @@ def bind_nearest(schema: Schema, arguments: Mapping[str, Any], last_row: int | N
     if last_row is not None and last_row > 0:
         given.setdefault("k", last_row)
     return _bound(schema, **given)
+
+
+@cache
+def _arguments() -> tuple[str, ...]:
+    """Return the names of the arguments of a search."""
+    return tuple(name for name in signature(_bound).parameters if name != "schema")
 
 
 def _bound(

@@ -106,38 +106,45 @@ def project(schema: Schema, options: ScanOptions) -> Projection:
     """
     appended = (ROW_ID,) * options.with_row_id + (ROW_ADDRESS,) * options.with_row_address
     values = options.blob_handling == "all_binary"
-    columns: list[DataColumn | RowColumn | ComputedColumn]
     if options.computed is not None:
         computed = [each for each in options.computed if each not in _as_computed(appended)]
         _refuse_duplicates([*(name for name, _ in computed), *appended])
         columns = [_computed(schema, name, value, values, options.stored) for name, value in computed]
-    elif options.columns is None:
-        return _project_all(schema, values, appended)
+        return _projection([*columns, *map(_row_column, appended)], schema)
+    known = _known.setdefault(schema, {})
+    key = options.columns, values, appended
+    projection = known.get(key)
+    if projection is None:
+        projection = _project_columns(schema, options.columns, values, appended)
+        if len(known) < _MOST_KNOWN:
+            known[key] = projection
+    return projection
+
+
+def _project_columns(
+    schema: Schema, names: tuple[str, ...] | None, blob_values: bool, appended: tuple[str, ...]
+) -> Projection:
+    """Return the projection of some columns of a table, or of all, and of the row columns `appended`."""
+    columns: list[DataColumn | RowColumn]
+    if names is None:
+        columns = [_data_column(field.name, field, (), blob_values) for field in schema.fields]
     else:
-        _refuse_duplicates(options.columns)
-        columns = [_resolve(schema, name, values) for name in options.columns if name not in appended]
-    columns += [_row_column(name) for name in appended]
-    return _projection(columns, schema)
+        _refuse_duplicates(names)
+        columns = [_resolve(schema, name, blob_values) for name in names if name not in appended]
+    return _projection([*columns, *map(_row_column, appended)], schema)
+
+
+# A request needs one for its plan, for its ticket and for its first batch, and the next request the same.
+_known: WeakKeyDictionary[Schema, dict[tuple[tuple[str, ...] | None, bool, tuple[str, ...]], Projection]] = (
+    WeakKeyDictionary()
+)
+_MOST_KNOWN = 64
+"""Most projections that are kept for a schema."""
 
 
 def _as_computed(names: Sequence[str]) -> list[tuple[str, Expression]]:
     """Return row columns in the form in which callers give computed columns."""
     return [(name, Column((name,), pa.uint64())) for name in names]
-
-
-def _project_all(schema: Schema, blob_values: bool, appended: tuple[str, ...]) -> Projection:
-    """Return the projection of all columns of a table and of the row columns `appended`."""
-    known = _whole.setdefault(schema, {})
-    projection = known.get((blob_values, appended))
-    if projection is None:
-        columns = [_data_column(field.name, field, (), blob_values) for field in schema.fields]
-        rows = [_row_column(name) for name in appended]
-        projection = known[blob_values, appended] = _projection([*columns, *rows], schema)
-    return projection
-
-
-# Projections of whole tables: a request needs one for its plan, for its ticket and for its first batch.
-_whole: WeakKeyDictionary[Schema, dict[tuple[bool, tuple[str, ...]], Projection]] = WeakKeyDictionary()
 
 
 def project_filtered(schema: Schema, options: ScanOptions, condition: Expression) -> FilteredProjection:
