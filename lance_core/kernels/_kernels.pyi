@@ -658,23 +658,21 @@ def decode_rows(
     it.
     """
 
-def match_interval(
+def match_intervals(
     piece: tuple[MiniBlocks, PieceReader, int, int],
     bits: int,
     is_float: bool,
-    lower: int,
-    upper: int,
-    has_above: bool,
+    bounds: Sequence[tuple[int, int, bool]],
     is_outside: bool,
 ) -> tuple[Block, int] | None:
-    """Compare numbers of a piece of `decode_rows` with an interval, without keeping the decoded numbers.
+    """Compare numbers of a piece of `decode_rows` with intervals, without keeping the decoded numbers.
 
     Args:
         bits: Bits of a number: 8, 16, 32 or 64; 32 or 64 of a float.
-        lower, upper: The bounds, both included, as unsigned integers of the same bytes. The upper one is not
-            below the lower one.
-        has_above: Whether floats above `upper`, and NaN, are in the interval, too.
-        is_outside: Whether the numbers outside the interval match instead.
+        bounds: The bounds of each interval, both included, as unsigned integers of the same bytes, the upper
+            one not below the lower one; and whether floats above the upper one, and NaN, are in the interval,
+            too.
+        is_outside: Whether the numbers outside all intervals match instead.
 
     Returns a bitmap of the rows that match, and their number. Nulls do not match. None if the kernel cannot
     decode the pages.
@@ -683,7 +681,7 @@ def match_interval(
 def match_items(
     piece: tuple[MiniBlocks, PieceReader, int, int], items: _Bytes, null: bool
 ) -> tuple[Block, int] | None:
-    """Return which rows of pages with a dictionary have an item that matches; see `match_interval`.
+    """Return which rows of pages with a dictionary have an item that matches; see `match_intervals`.
 
     `items` has a byte per item: 1 if it matches, else 0. `null` says whether null matches.
     """

@@ -162,15 +162,16 @@ class OpenVectorSegment:
         partition = self._partition(number)
         rows = partition.rows
         note("partitions_searched")
-        allowed = None
+        allowed, num_allowed = None, len(rows.keys)
         if query.allowed is not None:
             allowed = np.ascontiguousarray(query.allowed(rows.keys), np.bool_)
-            if not allowed.any():
+            num_allowed = int(np.count_nonzero(allowed))
+            if not num_allowed:
                 return
-            if allowed.all():
+            if num_allowed == len(allowed):
                 allowed = None
         if partition.graph is None:
-            note("index_comparisons", len(rows.keys) if allowed is None else int(allowed.sum()))
+            note("index_comparisons", num_allowed)
             question.scan(best, rows, number, allowed)
             return
         width = query.num_nearest + query.num_nearest // 2 if query.candidates is None else query.candidates

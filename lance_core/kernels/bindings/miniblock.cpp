@@ -256,20 +256,20 @@ void bind_miniblock(nb::module_& m) {
       },
       nb::arg("pieces"));
   m.def(
-      "match_interval",
-      [](const PyPiece& piece, unsigned bits, bool is_float, uint64_t lower, uint64_t upper, bool has_above,
-         bool is_outside) {
+      "match_intervals",
+      [](const PyPiece& piece, unsigned bits, bool is_float,
+         const std::vector<std::tuple<uint64_t, uint64_t, bool>>& bounds, bool is_outside) {
         bool is_known = is_float ? bits == 32 || bits == 64 : bits == 8 || bits == 16 || bits == 32 || bits == 64;
         if (!is_known) {
           throw nb::value_error("numbers of other bits");
         }
-        Interval interval{bits, is_float, lower, upper, has_above, is_outside};
+        Intervals intervals{bits, is_float, {}, is_outside};
+        for (const auto& [lower, upper, has_above] : bounds) intervals.parts.push_back({lower, upper, has_above});
         return matched_rows(piece, [&](const MiniBlocks& page, PieceReader& file, size_t start, size_t end) {
-          return match_interval(page, file, start, end, interval);
+          return match_intervals(page, file, start, end, intervals);
         });
       },
-      nb::arg("piece"), nb::arg("bits"), nb::arg("is_float"), nb::arg("lower"), nb::arg("upper"), nb::arg("has_above"),
-      nb::arg("is_outside"));
+      nb::arg("piece"), nb::arg("bits"), nb::arg("is_float"), nb::arg("bounds"), nb::arg("is_outside"));
   m.def(
       "match_items",
       [](const PyPiece& piece, nb::handle items, bool null) {

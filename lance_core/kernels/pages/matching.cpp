@@ -93,17 +93,18 @@ LANCE_MULTIVERSION void find_float64(const uint8_t* data, size_t count, double l
   find_floats<double, uint64_t>(data, count, lower, upper, has_above, words);
 }
 
-void find_numbers(const uint8_t* data, size_t count, const Interval& interval, uint64_t* words) {
+void find_numbers(const uint8_t* data, size_t count, unsigned bits, bool is_float, const Interval& interval,
+                  uint64_t* words) {
   uint64_t lower = interval.lower, span = interval.upper - interval.lower;
-  if (interval.is_float) {
-    if (interval.bits == 32) {
+  if (is_float) {
+    if (bits == 32) {
       return find_float32(data, count, std::bit_cast<float>(static_cast<uint32_t>(lower)),
                           std::bit_cast<float>(static_cast<uint32_t>(interval.upper)), interval.has_above, words);
     }
     return find_float64(data, count, std::bit_cast<double>(lower), std::bit_cast<double>(interval.upper),
                         interval.has_above, words);
   }
-  switch (interval.bits) {
+  switch (bits) {
     case 8:
       return find_8(data, count, static_cast<uint8_t>(lower), static_cast<uint8_t>(span), words);
     case 16:
@@ -182,11 +183,19 @@ MatchedRows match_blocks(const MiniBlocks& page, PieceReader& file, size_t start
 
 }  // namespace
 
-MatchedRows match_interval(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
-                           const Interval& interval) {
-  return match_blocks(
-      page, file, start, end, interval.bits / 8, false, interval.is_outside,
-      [&](const uint8_t* data, size_t count, uint64_t* words) { find_numbers(data, count, interval, words); });
+MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals) {
+  std::vector<uint64_t> more;
+  auto find = [&](const uint8_t* data, size_t count, uint64_t* words) {
+    size_t num_words = (count + 63) / 64;
+    std::fill(words, words + num_words, uint64_t{0});
+    more.resize(num_words);
+    for (const Interval& interval : intervals.parts) {
+      find_numbers(data, count, intervals.bits, intervals.is_float, interval, more.data());
+      for (size_t i = 0; i < num_words; ++i) words[i] |= more[i];
+    }
+  };
+  return match_blocks(page, file, start, end, intervals.bits / 8, false, intervals.is_outside, find);
 }
 
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,

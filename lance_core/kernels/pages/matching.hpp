@@ -2,17 +2,25 @@
 // the cache of the processor; the decoded values are not kept.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "pages/miniblock.hpp"
 
 namespace lance {
 
-// Numbers from `lower` to `upper`, both included, in the bytes of their type; or all others if `is_outside`.
+// Numbers from `lower` to `upper`, both included, in the bytes of their type.
 struct Interval {
-  unsigned bits;  // of a number: 8, 16, 32 or 64
-  bool is_float;
   uint64_t lower;
   uint64_t upper;  // of integers, signed or not, not below `lower`
   bool has_above;  // of floats: whether all above `upper` are in the interval, too, and NaN
+};
+
+// Numbers that are in one of some intervals; or in none of them if `is_outside`.
+struct Intervals {
+  unsigned bits;  // of a number: 8, 16, 32 or 64
+  bool is_float;
+  std::vector<Interval> parts;
   bool is_outside;
 };
 
@@ -27,10 +35,10 @@ struct MatchedRows {
   size_t num_matching;
 };
 
-// Compares rows [start, end) of flat numbers without a dictionary. Null is in no interval.
+// Compares rows [start, end) of flat numbers without a dictionary. Null never matches.
 // Throws CorruptData, also if the file cannot be read.
-MatchedRows match_interval(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
-                           const Interval& interval);
+MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals);
 
 // The same for pages with a dictionary: looks up the index of each row.
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,

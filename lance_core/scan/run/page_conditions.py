@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,45 +20,82 @@ from lance_core.counters import PAGE_READS
 from lance_core.encodings.values import as_buffer, fixed_bits
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.comparisons import FLIPPED, viewed
-from lance_core.expressions.tree import And, ArrowExpression, Column, Comparison, Expression, Literal, walk
+from lance_core.expressions.tree import (
+    And,
+    ArrowExpression,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    Literal,
+    Not,
+    Or,
+    walk,
+)
 from lance_core.file.page_ranges import PageRange
 
 # A condition is evaluated for the items of a dictionary if there are this many rows per item at least.
 _ROWS_PER_ITEM = 4
+# Each interval is a pass over the numbers. With more of them, a hash table of decoded values costs less.
+_MOST_INTERVALS = 32
+# Most numbers of a list that are sorted into intervals.
+_MOST_LISTED = 4096
+
+
+class _Interval(NamedTuple):
+    """Numbers from `lower` to `upper`, both included.
+
+    `has_above` says whether floats above `upper`, and NaN, which is the greatest, are in the interval, too.
+    """
+
+    lower: float
+    upper: float
+    has_above: bool = False
+
+    def intersected(self, other: _Interval) -> _Interval:
+        """Return the numbers that are in both intervals. There are none if `lower` is above `upper`."""
+        return _Interval(
+            max(self.lower, other.lower), min(self.upper, other.upper), self.has_above and other.has_above
+        )
 
 
 @dataclass(frozen=True)
-class _Interval:
-    """Numbers of one type from `lower` to `upper`, both included.
-
-    Attributes:
-        has_above: Whether floats above `upper`, and NaN, which is the greatest, are in the interval, too.
-        is_outside: Whether the numbers outside the interval are meant instead.
-    """
+class _Intervals:
+    """Numbers of one type that are in one of some intervals; or if `is_outside`, in none of them."""
 
     kind: np.dtype[Any]
-    lower: float
-    upper: float
-    has_above: bool
+    parts: tuple[_Interval, ...]
     is_outside: bool = False
 
-    def joined(self, other: _Interval) -> _Interval | None:
-        """Return the numbers that are in both intervals; None if they are no interval."""
+    def joined(self, other: _Intervals) -> _Intervals | None:
+        """Return the numbers that are in both; None if no kernel can look for them."""
         if self.is_outside or other.is_outside:
             return None
-        lower, upper = max(self.lower, other.lower), min(self.upper, other.upper)
-        return (
-            _Interval(self.kind, lower, upper, self.has_above and other.has_above) if lower <= upper else None
-        )
+        found = [one.intersected(another) for one in self.parts for another in other.parts]
+        return _intervals(self.kind, [part for part in found if part.lower <= part.upper])
 
-    def for_kernel(self) -> tuple[int, bool, int, int, bool, bool]:
-        """Return the arguments of `kernels.match_interval`."""
-        width = self.kind.itemsize
-        lower, upper = (
-            int.from_bytes(np.array(bound, self.kind).tobytes(), "little")
-            for bound in (self.lower, self.upper)
-        )
-        return 8 * width, self.kind.kind == "f", lower, upper, self.has_above, self.is_outside
+    def united(self, other: _Intervals) -> _Intervals | None:
+        """Return the numbers that are in one of both; None if no kernel can look for them."""
+        if self.is_outside or other.is_outside:
+            return None
+        return _intervals(self.kind, [*self.parts, *other.parts])
+
+    def negated(self) -> _Intervals:
+        """Return all other numbers."""
+        return replace(self, is_outside=not self.is_outside)
+
+    def for_kernel(self) -> tuple[int, bool, list[tuple[int, int, bool]], bool]:
+        """Return the arguments of `kernels.match_intervals`."""
+        bounds = [(self._bits(part.lower), self._bits(part.upper), part.has_above) for part in self.parts]
+        return 8 * self.kind.itemsize, self.kind.kind == "f", bounds, self.is_outside
+
+    def _bits(self, number: float) -> int:
+        return int.from_bytes(np.array(number, self.kind).tobytes(), "little")
+
+
+def _intervals(kind: np.dtype[Any], parts: Sequence[_Interval]) -> _Intervals | None:
+    """Return the numbers in intervals; None if there are no or too many of them."""
+    return _Intervals(kind, tuple(parts)) if 1 <= len(parts) <= _MOST_INTERVALS else None
 
 
 @dataclass(frozen=True)
@@ -67,17 +104,17 @@ class PageCondition:
 
     expression: Expression
     column: Column
-    interval: _Interval | None
+    intervals: _Intervals | None
 
     def joined(self, other: PageCondition) -> PageCondition | None:
-        """Return the condition that both hold, if one interval is that; `other` is on the same column."""
-        if self.interval is None or other.interval is None:
+        """Return the condition that both hold, if intervals are that; `other` is on the same column."""
+        if self.intervals is None or other.intervals is None:
             return None
-        interval = self.interval.joined(other.interval)
+        intervals = self.intervals.joined(other.intervals)
         return (
             None
-            if interval is None
-            else PageCondition(And((self.expression, other.expression)), self.column, interval)
+            if intervals is None
+            else PageCondition(And((self.expression, other.expression)), self.column, intervals)
         )
 
     def matches(self, ranges: Sequence[PageRange]) -> pa.BooleanArray | None:
@@ -101,8 +138,8 @@ class PageCondition:
         if one.pages.items is not None:
             found = self._by_items(one, *one.pages.items)
             matched = None if found is None else kernels.match_items(piece, *found)
-        elif self.interval is not None:
-            matched = kernels.match_interval(piece, *self.interval.for_kernel())
+        elif self.intervals is not None:
+            matched = kernels.match_intervals(piece, *self.intervals.for_kernel())
         else:
             return None
         return None if matched is None else as_buffer(matched[0])
@@ -132,14 +169,26 @@ def page_condition(expression: Expression) -> PageCondition | None:
     first = named[0] if named else None
     if not isinstance(first, Column) or len(first.path) != 1 or any(node != first for node in named):
         return None
-    return PageCondition(expression, first, _interval(expression))
+    return PageCondition(expression, first, _numbers(expression))
 
 
-def _interval(expression: Expression) -> _Interval | None:
-    """Return the interval of a comparison of a numeric column with a constant; None for other conditions."""
-    if isinstance(expression, And):
-        parts = [_interval(part) for part in expression.parts]
-        return reduce(lambda one, other: None if one is None or other is None else one.joined(other), parts)
+def _numbers(expression: Expression) -> _Intervals | None:
+    """Return the numbers that meet a condition of comparisons of a numeric column with constants; None for
+    other conditions.
+    """
+    if isinstance(expression, And | Or):
+        parts = [_numbers(part) for part in expression.parts]
+        join = _Intervals.joined if isinstance(expression, And) else _Intervals.united
+        return reduce(lambda one, other: None if one is None or other is None else join(one, other), parts)
+    if (
+        isinstance(expression, Not)
+        and isinstance(expression.operand, IsIn)
+        and not expression.operand.has_null
+    ):
+        found = _listed(expression.operand)
+        return None if found is None else found.negated()
+    if isinstance(expression, IsIn):
+        return _listed(expression)
     if not isinstance(expression, Comparison):
         return None
     op, left, right = expression.op, expression.left, expression.right
@@ -151,28 +200,42 @@ def _interval(expression: Expression) -> _Interval | None:
     if kind is None or not right.value.is_valid:
         return None
     constant = viewed(right.value, pa.from_numpy_dtype(kind)).as_py()
-    return _floats(op, kind, constant) if kind.kind == "f" else _integers(op, kind, constant)
+    interval = _floats(op, kind, constant) if kind.kind == "f" else _integers(op, kind, constant)
+    return None if interval is None else _Intervals(kind, (interval,), op == "!=")
+
+
+def _listed(condition: IsIn) -> _Intervals | None:
+    """Return the numbers of a list, those that follow one another as one interval; see `_numbers`."""
+    kind = _number_type(condition.operand.type)
+    if kind is None or kind.kind == "f" or not isinstance(condition.operand, Column):
+        return None
+    if condition.values.type != condition.operand.type or len(condition.values) > _MOST_LISTED:
+        return None
+    numbers = np.unique(condition.values.view(pa.from_numpy_dtype(kind)).to_numpy())
+    breaks = np.flatnonzero(numbers[1:] - numbers[:-1] != 1) + 1
+    runs = np.split(numbers, breaks) if len(numbers) else []
+    return _intervals(kind, [_Interval(int(run[0]), int(run[-1])) for run in runs])
 
 
 def _integers(op: str, kind: np.dtype[Any], constant: int) -> _Interval | None:
     least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
     lower = {"=": constant, "!=": constant, ">=": constant, ">": constant + 1}.get(op, least)
     upper = {"=": constant, "!=": constant, "<=": constant, "<": constant - 1}.get(op, most)
-    return _Interval(kind, lower, upper, False, op == "!=") if least <= lower <= upper <= most else None
+    return _Interval(lower, upper) if least <= lower <= upper <= most else None
 
 
 def _floats(op: str, kind: np.dtype[Any], constant: float) -> _Interval | None:
     if math.isnan(constant):
         return None
     if op in ("=", "!="):
-        return _Interval(kind, constant, constant, False, op == "!=")
+        return _Interval(constant, constant)
     if op in (">", "<"):  # the next number is the bound
         if math.isinf(constant):
             return None
         constant = float(np.nextafter(kind.type(constant), kind.type(math.inf if op == ">" else -math.inf)))
     if op in (">", ">="):
-        return _Interval(kind, constant, math.inf, True)
-    return _Interval(kind, -math.inf, constant, False)
+        return _Interval(constant, math.inf, True)
+    return _Interval(-math.inf, constant)
 
 
 def _number_type(data_type: pa.DataType) -> np.dtype[Any] | None:

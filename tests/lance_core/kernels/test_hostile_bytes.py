@@ -256,7 +256,7 @@ def matched_rows(data: memoryview, items: bytes | None) -> object:
         os.write(descriptor, data)
         piece = pages, kernels.PieceReader(descriptor, size, 4096, 1 << 60), 0, 4
         if items is None:
-            found = kernels.match_interval(piece, 32, False, 1, 2, False, True)
+            found = kernels.match_intervals(piece, 32, False, [(1, 1, False), (2, 2, False)], True)
         else:
             found = kernels.match_items(piece, items, True)
     finally:
@@ -454,7 +454,7 @@ CASES = {
         lambda d: decoded_rows(d, "rle", False),
         struct.pack("<HHII4x4H2i2b", 4, 8, 8, 2, 0, 1, 0, 0, 5, 6, 3, 1),
     ),
-    "match_interval": Case(
+    "match_intervals": Case(
         lambda d: matched_rows(d, None), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4))
     ),
     "match_items": Case(

@@ -17,7 +17,18 @@ from lance.file import LanceFileWriter
 import lance_core
 from lance_core import kernels
 from lance_core.expressions.evaluate import passing
-from lance_core.expressions.tree import Column, Comparison, Expression, IsIn, IsNull, Like, Literal, Not, Or
+from lance_core.expressions.tree import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsIn,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Or,
+)
 from lance_core.scan.run import page_conditions, row_filter
 from lance_core.scan.run.page_conditions import PageCondition, page_condition
 from support.pages import Columns
@@ -111,9 +122,9 @@ def compared(columns: Columns, name: str, condition: Expression, start: int = 0,
     assert found.equals(expected), condition
     # The kernel counts, too.
     (one, *_) = ranges
-    if on_pages.interval is not None:
+    if on_pages.intervals is not None:
         piece = one.pages, one.reader, one.start, one.end
-        matched = kernels.match_interval(piece, *on_pages.interval.for_kernel())
+        matched = kernels.match_intervals(piece, *on_pages.intervals.for_kernel())
         assert matched is not None
         assert matched[1] == expected.slice(0, one.end - one.start).true_count
 
@@ -133,10 +144,45 @@ def test_numbers_are_compared_with_constants(columns: Columns, kind: pa.DataType
                 ):
                     made = page_condition(condition)
                     assert made is not None
-                    if made.interval is None:  # no number, or every number, can meet it
+                    if made.intervals is None:  # no number, or every number, can meet it
                         assert _is_extreme(constant)
                     else:
                         compared(columns, name, condition)
+
+
+@pytest.mark.parametrize("kind", [*INTEGERS, *TIMES], ids=str)
+def test_lists_of_numbers_are_intervals(columns: Columns, kind: pa.DataType) -> None:
+    """Numbers of a list that follow one another are one interval; null is in no list and in no other one."""
+    values, constants = numbers(kind)
+    listed = pa.array([*constants, values[1], values[2], values[1]], kind)
+    for name in (str(kind), f"{kind} nulls"):
+        for has_null in (False, True):
+            compared(columns, name, IsIn(column(name), listed, has_null))
+        compared(columns, name, Not(IsIn(column(name), listed, False)))
+    not_in_null = page_condition(Not(IsIn(column(str(kind)), listed, True)))
+    assert not_in_null is not None
+    assert not_in_null.intervals is None, "it is never true"
+
+
+def test_a_long_run_in_a_list_is_one_interval() -> None:
+    made = page_condition(IsIn(column("int64"), pa.array([*range(7, 4000), -5]), False))
+    assert made is not None
+    assert made.intervals is not None
+    assert [part[:2] for part in made.intervals.parts] == [(-5, -5), (7, 3999)]
+    scattered = page_condition(IsIn(column("int64"), pa.array(range(0, 100, 2)), False))
+    assert scattered is not None
+    assert scattered.intervals is None, "too many passes"
+
+
+@pytest.mark.parametrize("kind", NUMBERS, ids=str)
+def test_alternatives_are_intervals(columns: Columns, kind: pa.DataType) -> None:
+    first, second, *_ = numbers(kind)[1]
+    for name in (str(kind), f"{kind} nulls"):
+        some, others = (
+            Comparison(op, column(name), Literal(each)) for op, each in (("=", first), ("<=", second))
+        )
+        compared(columns, name, Or((some, others)))
+        compared(columns, name, Or((others, And((some, Comparison(">=", column(name), Literal(first)))))))
 
 
 def _is_extreme(constant: pa.Scalar) -> bool:
@@ -164,7 +210,7 @@ def test_any_rows_are_compared(columns: Columns, data: st.DataObject) -> None:
     joined = first.joined(second)
     if joined is not None:
         compared(columns, name, joined.expression, start, end)
-    if first.interval is not None:
+    if first.intervals is not None:
         compared(columns, name, first.expression, start, end)
 
 
@@ -245,6 +291,8 @@ def test_scans_use_pages(
         "f > 1 and f < 2 and n < 5000 and w like '%a%'",
         "w = 'ab' and id > 5",
         "n = 7",
+        "n in (7, 8, 1000) or n > 15000",
+        "n not in (7, 8, 1000)",
     ):
         for _ in range(2):
             used.clear()
