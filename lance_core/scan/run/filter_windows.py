@@ -138,6 +138,8 @@ class FilterWindows(Source[FilterWindow]):
             else:
                 reads.append(read)
                 num_bytes -= read.num_bytes
+                if fragment.has_more:  # the rest of the window would be a few rows, which cost as many more
+                    break
         self._most_together = min(2 * self._most_together, _MOST_TOGETHER)
         return FilterWindow(tuple(reads)) if reads else None
 
@@ -195,6 +197,11 @@ class _CandidateRanges:
         widest = max(widths, key=lambda index: widths[index], default=None)
         self._boundaries = () if widest is None else fragment.columns[widest].page_rows
 
+    @property
+    def has_more(self) -> bool:
+        """Whether there are rows that are not taken yet."""
+        return bool(self._candidates)
+
     def take(self, num_bytes: int) -> FilterRead | None:
         """Return a read of the next rows, of about `num_bytes`; None if all are taken."""
         room = min(_MOST_ROWS, max(1, int(num_bytes / self._width)))
@@ -204,11 +211,12 @@ class _CandidateRanges:
             candidate = self._candidates.pop()
             end = self._end(candidate, room - num_rows)
             part, rest = candidate.between(candidate.start, end), candidate.between(end, candidate.end)
-            if rest is not None:
-                self._candidates.append(rest)
             if part is not None:
                 chosen.append(part)
                 num_rows += part.num_rows
+            if rest is not None:
+                self._candidates.append(rest)
+                break
         if not chosen:
             return None
         num_bytes = int(num_rows * self._width) + 1
