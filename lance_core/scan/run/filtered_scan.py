@@ -33,7 +33,9 @@ def matching_jobs(
     is_remote = snapshot.storage.is_remote
     masks = index_masks(snapshot, plan.options, files) if strategy.prune else None
     with filter_jobs(snapshot, plan, budget, files, strategy, masks) as found:
-        rows = MatchingRows(found, plan.options, len(plan.schema), strategy.dense_share)
+        rows = MatchingRows(
+            found, plan.options, len(plan.schema), strategy.dense_share, is_stream=strategy.is_stream
+        )
         alone = _ALL if is_few(plan, masks) and not is_remote else 0
         with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote, num_alone=alone)) as jobs:
             yield jobs

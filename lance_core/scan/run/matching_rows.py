@@ -7,17 +7,19 @@ So the same rows make the same batches, whatever was pruned and however large th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.deferred import DeferredError
 from lance_core.file.page_ranges import PageRange
+from lance_core.kernels import take_rows
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn
+from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn, known_pages
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import read_rows, select_rows
@@ -34,6 +36,8 @@ _NEVER = 1 << 62
 """A row number that no plan has."""
 # A range of rows that decodes to at most this many bytes is decoded whole, whichever of its rows are wanted.
 _SHORT_BYTES = 32 << 10
+# Rows that are at least so far from each other, on average, are decoded one by one instead of chunk by chunk.
+_FAR_ROWS = 128
 
 
 class BatchEnds:
@@ -42,12 +46,12 @@ class BatchEnds:
     Row numbers count the live rows of the plan.
     """
 
-    def __init__(self, *, guarded: bool = False) -> None:
-        """Let batches end only when they have their aimed rows if the plan is `guarded`."""
+    def __init__(self, *, are_awaited: bool = True) -> None:
+        """Let batches end only when they have their aimed rows, unless a reader awaits them one by one."""
         self._open_rows = 0
         self._aimed_rows = 0
         self._step = _FIRST_SCANNED
-        self._next_end = _NEVER if guarded else _FIRST_SCANNED
+        self._next_end = _FIRST_SCANNED if are_awaited else _NEVER
 
     def add(self, numbers: Counts, aimed_rows: int) -> list[int]:
         """Add matching rows. Return the number of rows of each batch that is complete now.
@@ -98,9 +102,15 @@ class MatchingRead(DirectRead):
     rows: Offsets
     dense_share: float
     num_bytes: int
+    together: _TakenTogether | None
 
     def run(self) -> list[pa.Array]:
-        return self._read(self.fragment.columns[self.column])
+        column = self.fragment.columns[self.column]
+        taken = None if self.together is None else self.together.column(self.column)
+        if taken is not None:
+            assert isinstance(column, StoredColumn)
+            return column.present([taken])
+        return self._read(column)
 
     def _read(self, column: Column) -> list[pa.Array]:
         if isinstance(column, ExpressionColumn):
@@ -128,6 +138,41 @@ class MatchingRead(DirectRead):
         """Return whether decoding all rows from the first to the last costs less than picking single rows."""
         first, end = self._span
         return self.dense_share <= 1 and (end - first) * column.bytes_per_row <= _SHORT_BYTES
+
+
+class _TakenTogether:
+    """Rows of a fragment that one kernel call takes from all columns whose pages it knows. Thread-safe."""
+
+    def __init__(self, fragment: FragmentReader, rows: Offsets, columns: Sequence[int]) -> None:
+        self.rows = rows
+        self._fragment = fragment
+        self._columns = columns
+        self._taken: dict[int, pa.Array] | None = None
+        self._lock = Lock()
+
+    def column(self, number: int) -> pa.Array | None:
+        """Return the rows of a column as it is stored; None if the kernel cannot take them."""
+        with self._lock:
+            if self._taken is None:
+                self._taken = self._take()
+            return self._taken.get(number)
+
+    def _take(self) -> dict[int, pa.Array]:
+        columns = {number: self._fragment.columns[number] for number in self._columns}
+        pages = {
+            number: some for number, column in columns.items() if (some := known_pages(column)) is not None
+        }
+        if not pages:
+            return {}
+        taken = take_rows([(list(pages.values()), self.rows.data, None)], len(pages), len(self.rows))
+        stored = {
+            number: column.stored_type
+            for number, is_there in zip(pages, taken.is_there, strict=True)
+            if is_there and isinstance(column := columns[number], StoredColumn)
+        }
+        schema = pa.schema([(str(number), data_type) for number, data_type in stored.items()])
+        arrays = pa.RecordBatch._import_from_c(taken.address, schema).columns
+        return dict(zip(stored, arrays, strict=True))
 
 
 @dataclass(frozen=True)
@@ -183,6 +228,8 @@ class MatchingRows(Source[MatchingWindow]):
         options: ScanOptions,
         num_columns: int,
         dense_share: float,
+        *,
+        is_stream: bool,
     ) -> None:
         self._jobs = jobs
         self._job: Job[FilterWindow] | None = None
@@ -195,7 +242,8 @@ class MatchingRows(Source[MatchingWindow]):
         self._parts: deque[_FragmentRows] = deque()
         self._batches: deque[tuple[int, float]] = deque()
         """Complete batches that are not taken yet: number of rows, and bytes per row."""
-        self._ends = BatchEnds(guarded=options.guards > 0)
+        # Batches that end early would tell how many rows guards hide.
+        self._ends = BatchEnds(are_awaited=is_stream and not options.guards)
         self._is_done = False
         self._error = DeferredError()
 
@@ -290,21 +338,47 @@ class MatchingRows(Source[MatchingWindow]):
         return taken
 
     def _reads(self, parts: list[_FragmentRows]) -> list[MatchingRead | HeldRead]:
-        return [read for column in range(self._num_columns) for read in self._column_reads(column, parts)]
+        fragments = [list(some) for _, some in groupby(parts, key=lambda part: id(part.fragment))]
+        taken = list(map(self._together, fragments))
+        return [
+            read
+            for column in range(self._num_columns)
+            for some, together in zip(fragments, taken, strict=True)
+            for read in self._column_reads(column, some, together)
+        ]
 
-    def _column_reads(self, column: int, parts: list[_FragmentRows]) -> list[MatchingRead | HeldRead]:
-        """Return the reads of one column. Rows of one fragment are read together."""
+    def _together(self, parts: list[_FragmentRows]) -> _TakenTogether | None:
+        """Return what takes the rows of a fragment; None if they are so near to each other that decoding
+        whole chunks costs less.
+        """
+        first, last = parts[0].rows[0], parts[-1].rows[-1]
+        num_rows = sum(len(part.rows) for part in parts)
+        if num_rows > 1 and last - first < _FAR_ROWS * num_rows:
+            return None
+        held = set[int]().union(*(part.held for part in parts))
+        columns = [number for number in range(self._num_columns) if number not in held]
+        return _TakenTogether(parts[0].fragment, np.concatenate([part.rows for part in parts]), columns)
+
+    def _column_reads(
+        self, column: int, parts: list[_FragmentRows], together: _TakenTogether | None
+    ) -> list[MatchingRead | HeldRead]:
+        """Return the reads of one column at rows of one fragment."""
+        fragment = parts[0].fragment
+        width = fragment.columns[column].bytes_per_row
         reads: list[MatchingRead | HeldRead] = []
-        for (_, is_held), group in groupby(parts, key=lambda part: (id(part.fragment), column in part.held)):
+        for is_held, group in groupby(parts, key=lambda part: column in part.held):
             same = list(group)
-            fragment = same[0].fragment
-            rows = np.concatenate([part.rows for part in same]) if len(same) > 1 else same[0].rows
-            num_bytes = int(fragment.columns[column].bytes_per_row * len(rows)) + 1
+            num_bytes = int(width * sum(len(part.rows) for part in same)) + 1
             if is_held:
                 arrays = [array for part in same for array in part.held[column]]
                 reads.append(HeldRead(column, arrays, num_bytes))
+                continue
+            taken = together if len(same) == len(parts) else None
+            if taken is not None:
+                rows = taken.rows
             else:
-                reads.append(MatchingRead(fragment, column, rows, self._dense_share, num_bytes))
+                rows = np.concatenate([part.rows for part in same]) if len(same) > 1 else same[0].rows
+            reads.append(MatchingRead(fragment, column, rows, self._dense_share, num_bytes, taken))
         return reads
 
 

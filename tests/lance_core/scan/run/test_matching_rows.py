@@ -1,11 +1,19 @@
-"""Ends of the batches of a filtered stream."""
+"""Matching rows of a filtered scan: the ends of batches, and rows that a kernel takes."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import lance
 import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lance_core
+from lance_core.scan.run import matching_rows
 from lance_core.scan.run.matching_rows import BatchEnds
 
 MOST_PLACES = 20_000_000
@@ -48,3 +56,52 @@ def test_batches_end_where_they_are_full():
     assert ends.add(np.arange(25, 36), 10) == [10]
     assert ends.finish() == [6]
     assert ends.finish() == []
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("deleted", [None, "n % 3 = 1"])
+def test_far_rows_are_taken_together(
+    version: str, deleted: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel takes all columns whose pages it knows, the others are picked; the rows are those of the
+    reference.
+    """
+    numbers = np.arange(60_000)
+    words = pa.array([f"word {number % 50}" for number in numbers])
+    nulls = numbers % 7 == 0
+    rows = pa.table(
+        {
+            "n": numbers,
+            "f": pa.array(numbers / 7, mask=nulls),
+            "b": pa.array(numbers % 2 == 0, mask=nulls),
+            "w": words,
+            "t": pa.array([f"{number} is a text of its own" for number in numbers], mask=nulls),
+            "l": pa.array([[number, None] if number % 3 else None for number in numbers.tolist()]),
+            "s": pa.array([{"x": number, "y": str(number)} for number in numbers.tolist()]),
+            "v": pa.FixedSizeListArray.from_arrays(pa.array(np.repeat(numbers, 4).astype(np.float32)), 4),
+        }
+    )
+    reference = lance.write_dataset(
+        rows, str(tmp_path / "d"), data_storage_version=version, max_rows_per_file=20_000
+    )
+    if deleted is not None:
+        reference.delete(deleted)
+    dataset = lance_core.dataset(str(tmp_path / "d"))
+    num_taken = []
+    take = matching_rows.take_rows
+
+    def noted(parts: Any, num_columns: int, num_rows: int) -> Any:
+        num_taken.append(num_columns)
+        return take(parts, num_columns, num_rows)
+
+    monkeypatch.setattr(matching_rows, "take_rows", noted)
+    for condition in ("n % 301 = 5", "n % 301 = 5 and t is not null", "n = 41231", "n % 50 = 5"):
+        expected = reference.to_table(filter=condition)
+        for _ in range(2):  # all pages are known the second time
+            num_taken.clear()
+            assert dataset.to_table(filter=condition).equals(expected)
+            batches = list(dataset.to_batches(filter=condition, columns=["t", "l", "w", "_rowid"]))
+            found = pa.Table.from_batches(batches)
+            assert found.drop_columns("_rowid").equals(expected.select(["t", "l", "w"]))
+        is_near = condition == "n % 50 = 5"
+        assert bool(num_taken) == (version != "2.0" and not is_near), condition
