@@ -33,6 +33,10 @@ class ColumnReader(Protocol):
         """Estimated bytes of a decoded row."""
 
     @property
+    def dense_share(self) -> float:
+        """Share of the rows of a block from which on decoding all of it costs less than picking rows."""
+
+    @property
     def known_bytes(self) -> int:
         """Estimated memory that the open column takes: pages, indices, dictionaries, in bytes."""
 

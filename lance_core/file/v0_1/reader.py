@@ -187,6 +187,8 @@ class PageTable:
 class ColumnReader:
     """One top-level column of one file; see `lance_core.file.column_readers`."""
 
+    dense_share = 3 / 4
+
     def __init__(
         self, table: PageTable, batch_offsets: Numbers, field: Field, rows: Mapping[int, int]
     ) -> None:

@@ -23,6 +23,9 @@ from lance_core.kernels import OffsetOverflow
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 
+_LONG_BYTES = 256
+"""Bytes of a long row."""
+
 
 class ColumnReader:
     """One top-level column of one file; see `lance_core.file.column_readers`."""
@@ -51,6 +54,12 @@ class ColumnReader:
     def bytes_per_row(self) -> float:
         """Estimated bytes of a decoded row."""
         return self._root.decoded_bytes / max(self.num_rows, 1)
+
+    @cached_property
+    def dense_share(self) -> float:
+        """Share of the rows of a block from which on the whole block is decoded."""
+        # One copy decodes most pages. Picking copies each row by itself, which pays for long ones only.
+        return 1 / 5 if self.bytes_per_row <= _LONG_BYTES else 3 / 4
 
     @property
     def known_bytes(self) -> int:

@@ -43,6 +43,8 @@ from lance_core.storage.base import ReadableFile
 class ColumnReader:
     """One top-level column of one file; see `lance_core.file.column_readers`."""
 
+    dense_share = 3 / 4
+
     def __init__(
         self, file: ReadableFile, metadata: FileMetadata, field: Field, columns: Mapping[int, int]
     ) -> None:

@@ -54,6 +54,10 @@ class VerifiedColumn:
         return self._reader.bytes_per_row
 
     @property
+    def dense_share(self) -> float:
+        return self._reader.dense_share
+
+    @property
     def known_bytes(self) -> int:
         return self._reader.known_bytes
 

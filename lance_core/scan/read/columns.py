@@ -30,6 +30,11 @@ from lance_core.schema.physical_columns import leaves, owns_column
 from lance_core.storage.base import ReadableFile
 from lance_core.table.fragment import HeldFields
 
+DENSE_SHARE = 3 / 4
+"""`Column.dense_share` of most columns. Picking rows is cheap for all types but lists. Decoding is faster if
+the rows are consecutive, because they are a slice of an array.
+"""
+
 
 class Column(Protocol):
     """A projected column of one fragment; deleted rows are included."""
@@ -42,6 +47,10 @@ class Column(Protocol):
     def bytes_per_row(self) -> float:
         """Estimated bytes of a decoded row, the same in every run."""
 
+    @property
+    def dense_share(self) -> float:
+        """Share of the rows of a block from which on decoding all of it costs less than picking rows."""
+
     def read(self, start: int, end: int) -> list[pa.Array]:
         """Return the physical rows `[start, end)` as arrays in order. Raises LanceError."""
 
@@ -53,6 +62,7 @@ class NumberColumn:
     """A column of 64-bit numbers that follow from physical row numbers, such as row ids."""
 
     bytes_per_row = 8.0
+    dense_share = DENSE_SHARE
 
     def __init__(self, num_rows: int, numbers: Callable[[int, int], npt.NDArray[np.integer]]) -> None:
         self.page_rows = (0, num_rows)
@@ -67,6 +77,8 @@ class NumberColumn:
 
 class NullColumn:
     """A column that no file of the fragment has: all values are null (docs/format.md, "Fragments")."""
+
+    dense_share = DENSE_SHARE
 
     def __init__(self, num_rows: int, data_type: pa.DataType) -> None:
         self.page_rows = (0, num_rows)
@@ -96,6 +108,10 @@ class StoredColumn:
     @property
     def bytes_per_row(self) -> float:
         return self._reader.bytes_per_row
+
+    @property
+    def dense_share(self) -> float:
+        return self._reader.dense_share
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         edges = self.page_rows
@@ -165,6 +181,8 @@ def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]
 class BlobColumn:
     """A column of one data file with the values of its blobs instead of their descriptors."""
 
+    dense_share = DENSE_SHARE
+
     def __init__(self, column: DataColumn, reader: ColumnReader, source: BlobSource) -> None:
         self._column = column
         self._reader = reader
@@ -211,6 +229,8 @@ class SplitColumn:
     Every leaf has the validity and the list lengths of all levels above it, so any part provides them.
     """
 
+    dense_share = DENSE_SHARE
+
     def __init__(self, column: DataColumn, parts: list[tuple[Field, ColumnReader]]) -> None:
         widest = max((reader for _, reader in parts), key=lambda reader: reader.bytes_per_row)
         self.page_rows = widest.page_rows
@@ -234,6 +254,8 @@ class SplitColumn:
 
 class ExpressionColumn:
     """A column that an expression computes from columns that are decoded for it alone."""
+
+    dense_share = DENSE_SHARE
 
     def __init__(self, column: ComputedColumn, num_rows: int, inputs: Mapping[str, Column]) -> None:
         self._column = column

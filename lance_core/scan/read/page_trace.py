@@ -47,6 +47,10 @@ class _TracedColumn:
     def bytes_per_row(self) -> float:
         return self._column.bytes_per_row
 
+    @property
+    def dense_share(self) -> float:
+        return self._column.dense_share
+
     def read(self, start: int, end: int) -> list[pa.Array]:
         first, last = self._pages(np.array([start, max(start, end - 1)]))
         self._trace.note(self._key, np.arange(first, last + 1))

@@ -128,6 +128,7 @@ class LiveColumn:
     def __init__(self, column: Column, live: LiveRows) -> None:
         self.page_rows = column.page_rows
         self.bytes_per_row = column.bytes_per_row
+        self.dense_share = column.dense_share
         self._column = column
         self._live = live
 

@@ -19,9 +19,6 @@ from lance_core.scan.read.live_rows import Offsets
 
 # Rows of a block, for which this is decided together: about as many as a few mini-blocks have.
 _BLOCK_ROWS = 4096
-# A block is decoded whole if at least this share of its rows is wanted. Picking rows is cheap for all types
-# but lists. Decoding is faster if wanted rows are consecutive, because they are a slice of an array.
-DENSE_SHARE = 3 / 4
 # Most bytes that are decoded at once if some of the rows are dropped.
 _READ_BYTES = 8 << 20
 # If fewer values than this are dropped, joining the slices between them is faster than `take`.
@@ -54,18 +51,21 @@ def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:
 def read_rows(
     column: Column,
     rows: Offsets,
-    dense_share: float = DENSE_SHARE,
+    dense_share: float | None = None,
     learn: Callable[[int, list[pa.Array]], None] | None = None,
 ) -> list[pa.Array]:
     """Return the values of a column at strictly ascending physical `rows`, as arrays in order.
 
     Args:
-        dense_share: A block is decoded whole if at least this share of its rows is wanted.
+        dense_share: A block is decoded whole if at least this share of its rows is wanted; by default that
+            of the column.
         learn: Called with the first row and the arrays of every range of blocks that is decoded whole.
 
     Raises:
         LanceError: a page cannot be read.
     """
+    if dense_share is None:
+        dense_share = column.dense_share
     arrays: list[pa.Array] = []
     for chosen, is_dense in _by_density(rows, dense_share):
         if not is_dense:

@@ -100,7 +100,7 @@ class MatchingRead(DirectRead):
     fragment: FragmentReader
     column: int
     rows: Offsets
-    dense_share: float
+    dense_share: float | None
     num_bytes: int
     together: _TakenTogether | None
 
@@ -137,7 +137,9 @@ class MatchingRead(DirectRead):
     def _is_short(self, column: Column) -> bool:
         """Return whether decoding all rows from the first to the last costs less than picking single rows."""
         first, end = self._span
-        return self.dense_share <= 1 and (end - first) * column.bytes_per_row <= _SHORT_BYTES
+        return (self.dense_share is None or self.dense_share <= 1) and (
+            end - first
+        ) * column.bytes_per_row <= _SHORT_BYTES
 
 
 class _TakenTogether:
@@ -227,7 +229,7 @@ class MatchingRows(Source[MatchingWindow]):
         jobs: Generator[Job[FilterWindow], None, None],
         options: ScanOptions,
         num_columns: int,
-        dense_share: float,
+        dense_share: float | None,
         *,
         is_stream: bool,
     ) -> None:

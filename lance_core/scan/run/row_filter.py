@@ -19,7 +19,7 @@ from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
-from lance_core.scan.read.row_selection import DENSE_SHARE, places, read_rows, select_rows
+from lance_core.scan.read.row_selection import places, read_rows, select_rows
 from lance_core.scan.run.page_conditions import PageCondition, page_condition
 from lance_core.scan.run.strategy import Strategy
 
@@ -66,7 +66,7 @@ class RowFilter:
         )
         self.columns = tuple(projection.inputs.values())
         self._learning_share = strategy.dense_share
-        if strategy.prune and strategy.dense_share == DENSE_SHARE:
+        if strategy.prune and strategy.dense_share is None:
             self._learning_share = _LEARNING_SHARE
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
         """Numbers of the columns that both the filter needs and the scan returns."""

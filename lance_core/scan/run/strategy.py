@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lance_core.scan.read.page_trace import Trace
-from lance_core.scan.read.row_selection import DENSE_SHARE
 
 
 @dataclass(frozen=True)
@@ -14,14 +13,15 @@ class Strategy:
 
     Attributes:
         prune: Whether statistics leave out rows.
-        dense_share: Share of wanted rows from which on a column is decoded whole: 0 always, above 1 never.
+        dense_share: Share of wanted rows from which on a column is decoded whole: 0 always, above 1 never;
+            None: that of the column.
         on_pages: Whether kernels may evaluate conditions on pages, without decoding the column.
         trace: Record of the pages that are read.
         is_stream: Whether a reader waits for the first batch.
     """
 
     prune: bool = True
-    dense_share: float = DENSE_SHARE
+    dense_share: float | None = None
     on_pages: bool = True
     trace: Trace | None = None
     is_stream: bool = True
