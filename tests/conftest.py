@@ -20,6 +20,7 @@ from support.leftovers import Places, redirect_temporary_files
 from support.server import RunningServer, serving, start_server
 
 if TYPE_CHECKING:
+    from support.s3 import S3
     from support.served import Root, StartServer
 
 _BEFORE = pytest.StashKey[Places]()
@@ -140,14 +141,25 @@ def server(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run
         yield server
 
 
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
+    """An S3 server for all tests, each with buckets of its own: its start takes seconds of a processor."""
+    from support.s3 import s3_server  # which imports boto3
+
+    with s3_server(tmp_path_factory.mktemp("s3") / "log") as server:
+        yield server
+
+
 @pytest.fixture
 def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
     """Start servers that end with the test: `serve(root, "--max-streams", "2")`."""
     started: list[RunningServer] = []
 
-    def start(root: Path | str, *options: str, **environment: str) -> RunningServer:
+    def start(
+        root: Path | str, *options: str, new_interpreter: bool = False, **environment: str
+    ) -> RunningServer:
         log_file = tmp_path_factory.mktemp("log") / "server.log"
-        started.append(start_server(root, log_file, *options, **environment))
+        started.append(start_server(root, log_file, *options, new_interpreter=new_interpreter, **environment))
         return started[-1]
 
     yield start

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.s3 import s3_server
+from support.s3 import S3
 from support.server import serving
 
 ROOT = Path(__file__).parents[2]
@@ -24,8 +24,7 @@ def demo_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def s3_endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def s3_endpoint(s3: S3) -> str:
     """Address of an S3 server with the bucket that the examples use."""
-    with s3_server(tmp_path_factory.mktemp("s3") / "log") as s3:
-        s3.client.create_bucket(Bucket="lance-data")
-        yield s3.endpoint
+    s3.client.create_bucket(Bucket="lance-data")
+    return s3.endpoint

@@ -1,4 +1,7 @@
-"""A representative part of the matrix through a real server: DoGet gives what the reference reads."""
+"""A representative part of the matrix through a real server: DoGet gives what the reference reads.
+
+By default every type is streamed, and a third of the other cases; the whole part in the long run.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import flight
 
-from support.cases import EVERY_SIZE_LEAVES, Case, all_cases
+from support.cases import EVERY_SIZE_LEAVES, Case, all_cases, sample
 from support.cases_2_0 import cases_2_0
 from support.checks import expected_table, write_case, write_generated
 from support.comparison import assert_tables_equal
@@ -24,6 +27,8 @@ from support.strategies import cases
 
 MOST_BATCH_BYTES = 2 << 20
 EVERY_NTH_OF_THE_REST = 18
+BY_DEFAULT = 3
+"""One of so many cases, beside those that have something first."""
 
 
 def _is_representative(case: Case, number: int) -> bool:
@@ -41,8 +46,14 @@ def _is_representative(case: Case, number: int) -> bool:
 def _parameters() -> list[object]:
     chosen = [case for number, case in enumerate(all_cases()) if _is_representative(case, number)]
     chosen += [case for case in cases_2_0()[::EVERY_NTH_OF_THE_REST] if not case.long]
+    by_default = sample(chosen, BY_DEFAULT)
     return [
-        pytest.param(case, version, id=f"{version}-{case.name}")
+        pytest.param(
+            case,
+            version,
+            id=f"{version}-{case.name}",
+            marks=[] if case.name in by_default else [pytest.mark.long],
+        )
         for case in chosen
         for version in case.default_versions
     ]

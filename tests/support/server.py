@@ -6,13 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 from pyarrow import flight
+
+from support.forked import ForkedProcess
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
@@ -22,7 +24,7 @@ STOP_TIMEOUT_S = 60
 class RunningServer:
     """A server process on a free port; its log goes to a file."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | ForkedProcess
     uri: str
     log_file: Path
     http: str = ""
@@ -69,13 +71,19 @@ class RunningServer:
             self.process.stdout.close()
 
 
-def start_server(root: Path | str, log_file: Path, *options: str, **environment: str) -> RunningServer:
-    """Start a server on `root` and wait until it is ready; `environment` is added to the process's own."""
-    command = [sys.executable, "-m", "flight_server.cli", "serve", str(root), "--port", "0", *options]
-    with log_file.open("w") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **environment}
-        )
+def start_server(
+    root: Path | str, log_file: Path, *options: str, new_interpreter: bool = False, **environment: str
+) -> RunningServer:
+    """Start a server on `root` and wait until it is ready; `environment` is added to the process's own.
+
+    The process is forked from one that has imported the modules, unless it must be a new interpreter.
+    """
+    arguments = ["serve", str(root), "--port", "0", *options]
+    process: subprocess.Popen[str] | ForkedProcess
+    if new_interpreter:
+        process = _new_interpreter(arguments, log_file, os.environ | environment)
+    else:
+        process = ForkedProcess(arguments, log_file, os.environ | environment)
     assert process.stdout is not None
     uri = process.stdout.readline().rstrip("\n")
     http = process.stdout.readline().rstrip("\n") if "--http-port" in options else ""
@@ -86,15 +94,25 @@ def start_server(root: Path | str, log_file: Path, *options: str, **environment:
     return server
 
 
+def _new_interpreter(
+    arguments: Sequence[str], log_file: Path, environment: Mapping[str, str]
+) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "flight_server.cli", *arguments]
+    with log_file.open("w") as log:
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment)
+
+
 def signing_key_of(root: Path) -> bytes:
     """Return the key that servers of a local root share where none is configured."""
     return (root / ".lance-flight-key").read_bytes().strip()
 
 
 @contextmanager
-def serving(root: Path | str, log_file: Path, *options: str) -> Iterator[RunningServer]:
+def serving(
+    root: Path | str, log_file: Path, *options: str, new_interpreter: bool = False
+) -> Iterator[RunningServer]:
     """A server that has to live to the end of the block, and to stop cleanly then."""
-    server = start_server(root, log_file, *options)
+    server = start_server(root, log_file, *options, new_interpreter=new_interpreter)
     try:
         yield server
         assert server.process.poll() is None, f"the server died:\n{server.log[-4000:]}"

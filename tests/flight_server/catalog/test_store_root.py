@@ -29,16 +29,10 @@ from lance_core.storage import storage_for
 from support.actions import act, stage
 from support.command_line import run_verb
 from support.puts import put
-from support.s3 import KEY, S3, SECRET, Exchange, Proxy, s3_proxy, s3_server
+from support.s3 import KEY, S3, SECRET, Exchange, Proxy, s3_proxy
 from support.server import RunningServer, serving, start_server
 
 TABLE = pa.table({"id": np.arange(5000), "text": [f"text {i % 13}" for i in range(5000)]})
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
-    with s3_server(tmp_path_factory.mktemp("s3") / "log") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

@@ -245,7 +245,7 @@ def test_servers_with_and_without_the_key(root: Root, serve: StartServer, tmp_pa
 def test_the_key_is_nowhere_to_be_seen(root: Root, serve: StartServer) -> None:
     """T46: neither in the log nor on the wire nor in the process's arguments."""
     canary = "canary-5d1e77-canary-key"
-    server = serve(root.path, "--log-level", "debug", LANCE_FLIGHT_TICKET_KEY=canary)
+    server = serve(root.path, "--log-level", "debug", new_interpreter=True, LANCE_FLIGHT_TICKET_KEY=canary)
     tickets = planned(server, "trips")
     outcomes = [call(server.address, "DoGet", ticket(data[:-1])) for data in tickets]
     outcomes.append(call(server.address, "GetFlightInfo", path_descriptor("missing")))

@@ -13,7 +13,7 @@ from obstore.store import MemoryStore
 from lance_core.storage import LocalStorage, Storage, storage_for
 from lance_core.storage.object_options import Clients
 from lance_core.storage.object_store import ObjectStorage
-from support.s3 import S3, Proxy, s3_proxy, s3_server
+from support.s3 import S3, Proxy, s3_proxy
 
 _names = itertools.count()
 REAL_FSYNC = os.fsync
@@ -23,12 +23,6 @@ REAL_FSYNC = os.fsync
 def _wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the storages sync as they do outside tests, unlike the rest of the suite."""
     monkeypatch.setattr(os, "fsync", REAL_FSYNC)
-
-
-@pytest.fixture(scope="session")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
-    with s3_server(tmp_path_factory.mktemp("s3") / "log") as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,79 @@
+"""Processes of `lance-flight` that are forked from a process which has imported its modules.
+
+A new interpreter takes 1.5 s of a processor to import what a server needs. A fork has it at once, and takes
+0.2 s until the server is ready. Hundreds of tests start a server. Tests of the start itself and of the
+command line start new interpreters.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(
+    ["flight_server.cli", "flight_server.http.application", "pydantic.type_adapter", "pydantic.json_schema"]
+)
+
+
+class ForkedProcess:
+    """Running `lance-flight`, with those members of `subprocess.Popen` that tests use."""
+
+    def __init__(self, arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        read, written = _CONTEXT.Pipe(duplex=False)
+        with read, written:
+            directory = os.getcwd()
+            self._process = _CONTEXT.Process(
+                target=_run, args=(arguments, written, log, dict(environment), directory)
+            )
+            self._process.start()
+            self.stdout = os.fdopen(os.dup(read.fileno()), encoding="utf-8")
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        code = self._process.exitcode
+        if code is None:
+            raise subprocess.TimeoutExpired("lance-flight", timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _run(
+    arguments: Sequence[str], stdout: Connection, log: Path, environment: Mapping[str, str], directory: str
+) -> None:
+    os.dup2(stdout.fileno(), sys.stdout.fileno())
+    stdout.close()
+    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+    os.dup2(written, sys.stderr.fileno())
+    os.close(written)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(directory)
+    sys.argv = ["lance-flight", *arguments]
+    # Imported by the process that was forked, and only there: importing it here would cost each test process.
+    from flight_server.cli import app
+
+    app()
