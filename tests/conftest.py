@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
+from support.draws import choose_profile
 from support.leftovers import Places, redirect_temporary_files
 from support.server import RunningServer, serving, start_server
 
@@ -39,6 +40,10 @@ def _share(text: str) -> tuple[int, int]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long-share", type=_share, metavar="I/N", help="of the long tests only one part of N")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    choose_profile(whole_run=config.getoption("markexpr") != "not long")
 
 
 @pytest.hookimpl(tryfirst=True)  # before groups of xdist become part of the names

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import flight_client
 import lance_core
 from flight_client import BlobFile
+from support.draws import draws
 from support.served import StartServer
 from support.server import serving
 
@@ -113,7 +114,7 @@ def test_nulls_and_empty_blobs(client: flight_client.Client) -> None:
     ]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(
     buffer_size=st.sampled_from([0, 1000, 64 << 10]),
     steps=st.lists(

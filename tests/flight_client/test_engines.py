@@ -20,6 +20,7 @@ from polars.testing import assert_frame_equal
 
 import flight_client
 from flight_client import RemoteDataset, RemoteScanner
+from support.draws import draws
 from support.served import Root
 from support.server import serving
 
@@ -251,7 +252,7 @@ def both(rows: pa.Table, values: RemoteDataset) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(predicate=PREDICATES)
 @example(predicate=NAN_OR_A_LIST)
 def test_duckdb_agrees_on_drawn_predicates(both: duckdb.DuckDBPyConnection, predicate: str) -> None:
@@ -263,7 +264,7 @@ def test_duckdb_agrees_on_drawn_predicates(both: duckdb.DuckDBPyConnection, pred
     assert remote == local
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(predicate=PREDICATES)
 @example(predicate=NAN_OR_A_LIST)
 def test_polars_agrees_on_drawn_predicates(rows: pa.Table, values: RemoteDataset, predicate: str) -> None:

@@ -21,6 +21,7 @@ from support.cases import EVERY_SIZE_LEAVES, Case, all_cases, sample
 from support.cases_2_0 import cases_2_0
 from support.checks import expected_table, write_case, write_generated
 from support.comparison import assert_tables_equal
+from support.draws import draws
 from support.reference import FILE_VERSIONS
 from support.server import RunningServer, serving
 from support.strategies import cases
@@ -121,7 +122,7 @@ def check_streams(case: Case, name: str, expected: pa.Table, client: flight.Flig
 def test_generated_tables_stream(version: str, server: RunningServer, client: flight.FlightClient) -> None:
     numbers = count()
 
-    @settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, max_examples=40)
+    @settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, max_examples=draws(40))
     @given(st.data())
     def check(data: st.DataObject) -> None:
         case = data.draw(cases(version))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from support.cases import Case
 from support.checks import check_local, write_generated
+from support.draws import draws
 from support.reference import FILE_VERSIONS
 from support.strategies import cases
 
@@ -28,7 +29,7 @@ def _check(case: Case, folder: Path) -> None:
 
 @pytest.mark.parametrize("version", FILE_VERSIONS)
 def test_generated_tables_read_back(version: str, tmp_path: Path) -> None:
-    @settings(GENERATED, max_examples=60)
+    @settings(GENERATED, max_examples=draws(60))
     @given(st.data())
     def check(data: st.DataObject) -> None:
         _check(data.draw(cases(version)), tmp_path)
@@ -39,7 +40,7 @@ def test_generated_tables_read_back(version: str, tmp_path: Path) -> None:
 @pytest.mark.long("draws thousands of tables")
 @pytest.mark.parametrize("version", FILE_VERSIONS)
 def test_many_generated_tables_read_back(version: str, tmp_path: Path) -> None:
-    @settings(GENERATED, max_examples=5_000)
+    @settings(GENERATED, max_examples=draws(5_000))
     @given(st.data())
     def check(data: st.DataObject) -> None:
         _check(data.draw(cases(version)), tmp_path)

@@ -18,6 +18,7 @@ from support.cases import Case, Column
 from support.cases_2_0 import present
 from support.checks import as_stored, check_local, expected_table, write_case
 from support.comparison import TableDifferenceError, assert_tables_equal
+from support.draws import draws
 from support.null_structs import miscounts_its_own
 from support.reference import PanicException
 from support.strategies import cases
@@ -80,7 +81,7 @@ def _reads_its_own(version: str, case: Case, folder: Path) -> bool:
 def test_generated_tables_are_read_by_the_reference(version: str, tmp_path: Path) -> None:
     # The same tables every time: the reference miscounts nulls of structs in ways that not all are known to
     # `miscounts_its_own` yet (it also panics). The long test goes on looking.
-    @settings(GENERATED, max_examples=15, derandomize=True)
+    @settings(GENERATED, max_examples=draws(15), derandomize=True)
     @given(_written(version))
     def check(written: tuple[Case, dict[str, int | None]]) -> None:
         _check(version, *written, tmp_path)
@@ -91,7 +92,7 @@ def test_generated_tables_are_read_by_the_reference(version: str, tmp_path: Path
 @pytest.mark.long("draws thousands of tables")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_many_generated_tables_are_read_by_the_reference(version: str, tmp_path: Path) -> None:
-    @settings(GENERATED, max_examples=3_000)
+    @settings(GENERATED, max_examples=draws(3_000))
     @given(_written(version))
     def check(written: tuple[Case, dict[str, int | None]]) -> None:
         _check(version, *written, tmp_path)

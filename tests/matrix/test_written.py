@@ -21,6 +21,7 @@ import lance_core
 from support.cases import Case, all_cases
 from support.checks import check_local, expected_table, write_generated
 from support.comparison import assert_tables_equal
+from support.draws import draws
 from support.null_structs import miscounts_its_own
 from support.strategies import cases
 
@@ -102,7 +103,7 @@ def test_the_reference_reads_what_we_wrote(case: Case, version: str, dataset_pat
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_tables_are_read_back(version: str, tmp_path: Path) -> None:
     # The same tables every time, see `support.null_structs`; the long test goes on looking.
-    @settings(GENERATED, max_examples=50, derandomize=True)
+    @settings(GENERATED, max_examples=draws(50), derandomize=True)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         _check_generated(data.draw(cases(version)), version, tmp_path)
@@ -113,7 +114,7 @@ def test_generated_tables_are_read_back(version: str, tmp_path: Path) -> None:
 @pytest.mark.long("draws thousands of tables")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_many_generated_tables_are_read_back(version: str, tmp_path: Path) -> None:
-    @settings(GENERATED, max_examples=3_000)
+    @settings(GENERATED, max_examples=draws(3_000))
     @given(st.data())
     def check(data: st.DataObject) -> None:
         _check_generated(data.draw(cases(version)), version, tmp_path)

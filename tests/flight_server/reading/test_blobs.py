@@ -18,6 +18,7 @@ from pyarrow import flight
 
 import flight_client
 from flight_client.errors import InvalidInputError
+from support.draws import draws
 from support.server import RunningServer, serving
 
 MIB = 1 << 20
@@ -131,7 +132,7 @@ def requests(draw: st.DrawFn) -> list[tuple[int, int, int | None]]:
     return made
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(name=st.sampled_from(NAMES), asked=requests())
 def test_ranges(blobs: Blobs, name: str, asked: list[tuple[int, int, int | None]]) -> None:
     """Every range comes whole and in its place, in batches of at most 2 MiB."""

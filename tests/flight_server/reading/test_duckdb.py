@@ -14,6 +14,7 @@ from pyarrow import flight
 
 import lance_core
 from support.comparison import assert_tables_equal
+from support.draws import draws
 from support.filters import conditions, passing_in_duckdb, random_table
 from support.raw_flight import scan_json
 from support.server import serving
@@ -31,7 +32,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[flight.FlightCl
         yield client
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(text=conditions, name=st.sampled_from(["ours", "theirs"]))
 def test_streams_pass_what_duckdb_passes(client: flight.FlightClient, text: str, name: str) -> None:
     with duckdb.connect() as connection:

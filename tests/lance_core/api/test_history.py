@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.errors import DatasetNotFoundError
+from support.draws import draws
 
 LIBRARIES = (lance, lance_core)
 ACTS = [
@@ -184,7 +185,7 @@ def play(history: list[Step]) -> None:
         world.check()
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps)
 def test_no_version_that_must_stay_is_ever_broken(history: list[Step]) -> None:
     """T41"""
@@ -192,7 +193,7 @@ def test_no_version_that_must_stay_is_ever_broken(history: list[Step]) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps)
 def test_no_version_that_must_stay_is_ever_broken_in_many_histories(history: list[Step]) -> None:
     """T41"""

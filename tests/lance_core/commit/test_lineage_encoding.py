@@ -21,6 +21,7 @@ from lance_core.commit.lineage_encoding import (
 from lance_core.proto import rowids_pb2
 from lance_core.table.row_ids import decode_row_ids
 from lance_core.table.row_versions import decode_versions
+from support.draws import draws
 from support.manifests import edit_manifest
 
 _IDS = st.one_of(
@@ -30,7 +31,7 @@ _IDS = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=draws(200))
 @given(_IDS, st.booleans())
 @example(list(range(1000)), True)
 @example([*range(500), *range(501, 1000)], True)

@@ -20,6 +20,7 @@ from lance_core.api.dataset import LanceDataset
 from lance_core.api.operations import LanceOperation
 from lance_core.errors import AlreadyExistsError, CommitConflictError
 from lance_core.table.snapshot import open_snapshot
+from support.draws import draws
 from support.faults import FaultStorage
 from support.manifests import newest_manifest, read_message
 
@@ -82,7 +83,7 @@ _SETS = st.frozensets(st.integers(0, ROWS - 1), min_size=1, max_size=10)
 _KINDS = st.sampled_from(["delete", "update"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(st.lists(st.tuples(_KINDS, _SETS), min_size=2, max_size=4), st.booleans(), st.booleans())
 def test_stale_changes_go_on_where_rows_differ(
     changes: list[tuple[str, Ids]], stable_row_ids: bool, reference_first: bool

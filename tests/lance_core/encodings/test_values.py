@@ -24,6 +24,7 @@ from lance_core.encodings.values import (
     take_values,
 )
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs, values
 
 COUNT = 40
@@ -64,7 +65,7 @@ CASES: dict[str, tuple[Values, pa.DataType, list[object]]] = {
 }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=draws(25), deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("name", CASES)
 def test_slices_of_slices(name: str, data: st.DataObject) -> None:

@@ -22,6 +22,7 @@ from lance_core.expressions.evaluate import passing
 from lance_core.expressions.sql import parse_filter
 from lance_core.expressions.tree import Column, Comparison, Expression, Literal, Not
 from support import sql_cases
+from support.draws import draws
 
 BATCH = pa.record_batch({"x": pa.array([0, 1, 2, None, 5]), "s": pa.array(["1", "a", None, "7", "9"])})
 
@@ -92,7 +93,7 @@ timestamp lower coalesce array_has select from exists distinct escape ilike ; --
 TOKENS = st.sampled_from(WORDS.split())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(300), deadline=None)
 @given(st.lists(TOKENS, max_size=14).map(" ".join) | st.text(max_size=30))
 def test_any_text_gives_a_filter_or_an_error_of_ours(text: str) -> None:
     """T20: no traceback of the parser, no RecursionError, nothing but InvalidInputError."""
@@ -102,7 +103,7 @@ def test_any_text_gives_a_filter_or_an_error_of_ours(text: str) -> None:
         assert len(found) == batch.num_rows
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(300), deadline=None)
 @given(st.data())
 def test_mutated_texts(data: st.DataObject) -> None:
     """T20: filters with characters taken away, put in or exchanged."""

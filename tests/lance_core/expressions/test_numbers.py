@@ -26,6 +26,7 @@ from lance_core.expressions.evaluate import passing
 from lance_core.expressions.sql import parse_filter
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.prune import decide_rows
+from support.draws import draws
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -173,7 +174,7 @@ def exact(digits: int, exponent: int) -> Decimal:
     return Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), exponent))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=draws(60))
 @given(cases())
 def test_decimals_compare_with_any_number(case: tuple[pa.Array, list[Decimal | None], list[str]]) -> None:
     """Decimals of any scale, negative ones too, and numbers of any digits, against exact fractions."""

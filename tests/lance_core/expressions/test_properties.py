@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.sql import parse_filter
+from support.draws import draws
 
 NAN, INF = math.nan, math.inf
 ROWS = 12
@@ -231,7 +232,7 @@ def test_the_reference_decides_lists_that_exclude_each_other(text: str, differ: 
     assert rows_left_open(table, text) == ({0} if differ else set())
 
 
-FEWER = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+FEWER = settings(max_examples=draws(40), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @FEWER
@@ -241,7 +242,7 @@ def test_predicates_agree_with_the_reference(table: pa.Table, texts: list[str]) 
 
 
 @pytest.mark.long("draws 1,500 tables")
-@settings(max_examples=1_500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=draws(1_500), deadline=None, suppress_health_check=list(HealthCheck))
 @given(TABLES, st.lists(predicates(list(TYPES)), min_size=10, max_size=10))
 def test_many_predicates_agree_with_the_reference(table: pa.Table, texts: list[str]) -> None:
     agree_with_the_reference(table, texts)

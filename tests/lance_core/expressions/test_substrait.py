@@ -21,6 +21,7 @@ from lance_core.expressions.sql import parse_filter
 from lance_core.expressions.substrait import parse_substrait
 from lance_core.expressions.tree import ArrowExpression, Expression, IsIn, Not, columns
 from lance_core.proto import substrait_pb2 as messages
+from support.draws import draws
 
 NAN = math.nan
 SCHEMA = pa.schema(
@@ -239,7 +240,7 @@ def test_functions_are_known_by_name() -> None:
             parse_substrait(message(data, name), SCHEMA)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(300), deadline=None)
 @given(st.data())
 def test_damaged_messages_are_refused(data: st.DataObject) -> None:
     """T20: any bytes give a filter, or an error that says what is wrong."""
@@ -287,7 +288,7 @@ CONDITIONS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(300), deadline=None)
 @given(CONDITIONS)
 def test_generated_arrow_expressions_pass_the_rows_of_arrow(expression: pc.Expression) -> None:
     assert rows(parse_arrow(expression, SCHEMA)) == rows_by_arrow(expression)

@@ -32,6 +32,7 @@ from lance_core.expressions.substrait import parse_substrait
 from lance_core.expressions.tree import Column, Expression, Literal
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.prune import decide_rows
+from support.draws import draws
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -142,7 +143,7 @@ def column(values: pa.Array) -> Column:
     return Column(("c",), values.type)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=draws(60))
 @given(typed_cases())
 def test_constants_of_any_unit_beside_columns_of_any_unit(case: Given) -> None:
     """T22: against fractions of Python; `builders` is what SQL text and Substrait go through."""
@@ -195,7 +196,7 @@ def written_cases(draw: st.DrawFn) -> Given:
     return Given(values, constants)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=draws(25))
 @given(written_cases())
 def test_constants_of_any_digits(case: Given) -> None:
     """T22: all digits of a constant in SQL text count, beyond nanoseconds too."""

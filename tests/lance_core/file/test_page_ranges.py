@@ -14,6 +14,7 @@ from lance_core import kernels
 from lance_core.errors import CorruptFileError
 from lance_core.file.page_ranges import PageRange, decode_page_ranges, read_batches
 from lance_core.scan.read.value_sizes import bits_before, value_bits
+from support.draws import draws
 from support.pages import Columns
 from support.written import write_file
 
@@ -142,7 +143,7 @@ def test_other_pages_are_not(written: tuple[Path, pa.Table], name: str) -> None:
     assert Columns(path).open(name).page_ranges(0, NUM_ROWS) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(st.integers(0, NUM_ROWS - 1), st.integers(1, NUM_ROWS), st.booleans())
 def test_ranges_are_those_of_the_long_way(
     written: tuple[Path, pa.Table], start: int, num_rows: int, is_known: bool
@@ -161,7 +162,7 @@ def test_ranges_are_those_of_the_long_way(
         assert found.equals(rows[name].combine_chunks().slice(start, end - start))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.integers(0, NUM_ROWS - 1), st.integers(1, 3000), st.lists(st.integers(0, 3000), max_size=5))
 def test_batches_of_several_columns_in_one_step(
     written: tuple[Path, pa.Table], start: int, num_rows: int, cuts: list[int]

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=draws(120), deadline=None)
 @given(st.sampled_from((8, 16, 32, 64)), st.booleans(), st.integers(0, 40), st.randoms(use_true_random=False))
 def test_numbers_of_any_width(word_bits: int, is_signed: bool, count: int, rng: random.Random) -> None:
     bits, start = rng.randint(1, word_bits), rng.randrange(70)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs, packing
 
 WORDS = (8, 16, 32, 64)
@@ -58,7 +59,7 @@ def test_the_twin_undoes_itself(word_bits: int) -> None:
         assert packing.unpack_group(packing.pack_group(values, word_bits, width), word_bits, width) == values
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(
     st.sampled_from(WORDS),
     st.lists(st.sampled_from((0, 1, 2, 1000, 1023, 1024)), min_size=1, max_size=3),
@@ -70,7 +71,7 @@ def test_inline_chunks_of_any_length(word_bits: int, counts: list[int], rng: ran
     assert unpack_inline(chunks, counts, word_bits, rng.randrange(8)) == inputs.joined(values)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(
     st.sampled_from(WORDS),
     st.lists(st.sampled_from((1, 3, 700, 1024, 1500, 2048, 2051)), min_size=1, max_size=2),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, Counts, Stream
+from support.draws import draws
 from support.twins import inputs, values
 
 
@@ -32,7 +33,7 @@ def test_the_chunk_of_the_format() -> None:
         assert (levels.chunks(), buffers[0].chunks()) == ([def_], [numbers])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(
     st.booleans(),
     st.booleans(),
@@ -105,7 +106,7 @@ def test_a_chunk_does_not_reach_into_the_next() -> None:
         parse(b"\0\0\4\0" + bytes(16), [0, 4, 20], [1, 1])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(
     st.booleans(), st.lists(st.tuples(st.integers(1, 4096), st.integers(1, 15)), min_size=1), st.integers(1)
 )

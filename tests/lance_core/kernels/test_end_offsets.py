@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, OffsetOverflow
+from support.draws import draws
 from support.twins import inputs, values
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=draws(120), deadline=None)
 @given(
     st.lists(st.one_of(st.none(), st.integers(0, 9)), max_size=40),
     st.booleans(),

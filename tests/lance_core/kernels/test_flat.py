@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.integers(1, 40), st.lists(st.integers(0, 30), min_size=1, max_size=5), st.integers(0, 7))
 def test_chunks_are_joined(width: int, counts: list[int], extra: int) -> None:
     """Bytes behind the last value of a chunk belong to nobody."""
@@ -23,7 +24,7 @@ def test_chunks_are_joined(width: int, counts: list[int], extra: int) -> None:
     assert bytes(kernels.join_fixed(stream, inputs.counts(counts), width)) == b"".join(parts)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=draws(100), deadline=None)
 @given(st.lists(st.lists(st.booleans(), max_size=40), min_size=1, max_size=8), st.integers(0, 2))
 def test_bitmaps_join_at_any_bit(chunks: list[list[bool]], extra: int) -> None:
     stream = inputs.stream([inputs.bitmap(chunk) + b"\xff" * extra for chunk in chunks])
@@ -31,7 +32,7 @@ def test_bitmaps_join_at_any_bit(chunks: list[list[bool]], extra: int) -> None:
     assert inputs.bits(joined, sum(map(len, chunks))) == inputs.joined(chunks)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=draws(100), deadline=None)
 @given(st.lists(st.booleans(), max_size=80), st.data())
 def test_bits_are_moved_to_the_front(source: list[bool], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(source)))

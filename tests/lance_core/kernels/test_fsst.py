@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, SymbolTable
+from support.draws import draws
 from support.twins import fsst, inputs, values
 
 FULL = [bytes([i]) * (i % 8 + 1) for i in range(255)]
@@ -58,7 +59,7 @@ def expand_values(
 
 
 @every_way
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=draws(120), deadline=None)
 @given(tables, st.sampled_from((32, 64)), st.randoms(use_true_random=False))
 def test_chunks_expand_like_the_twin(
     way: str, symbols: list[bytes], offset_bits: int, rng: random.Random

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs, values
 
 # Widths that make control words of one, two and four bytes.
@@ -46,7 +47,7 @@ def test_the_examples_of_the_format() -> None:
     assert (bytes(text), num_entries, num_values) == (b"abc", 6, 4)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(
     level_bits, st.integers(0, 20), st.integers(0, 20), st.integers(0, 3), st.randoms(use_true_random=False)
 )
@@ -63,7 +64,7 @@ def test_fixed_entries(
     assert (found, num_values, bytes(zipped)) == (num_entries, len(visible), b"".join(visible))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(
     level_bits,
     st.integers(0, 20),

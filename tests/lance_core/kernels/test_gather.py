@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, OffsetOverflow
+from support.draws import draws
 from support.twins import inputs, values
 
 INDEX_BITS = (8, 16, 32, 64)
@@ -20,7 +21,7 @@ def indices(source: list[int], bits: int, shift: int = 0) -> memoryview:
     return inputs.place(values.integers(source, bits), shift)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(st.sampled_from(INDEX_BITS), st.integers(1, 20), st.integers(0, 70), st.randoms(use_true_random=False))
 def test_fixed_items(bits: int, width: int, count: int, rng: random.Random) -> None:
     items = [rng.randbytes(width) for _ in range(rng.randint(1, 200))]
@@ -32,7 +33,7 @@ def test_fixed_items(bits: int, width: int, count: int, rng: random.Random) -> N
     assert bytes(block) == b"".join(items[i] for i in picked)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(st.sampled_from(INDEX_BITS), st.integers(0, 70), st.randoms(use_true_random=False))
 def test_bits(bits: int, count: int, rng: random.Random) -> None:
     items = [rng.random() < 0.5 for _ in range(rng.randint(1, 200))]
@@ -44,7 +45,7 @@ def test_bits(bits: int, count: int, rng: random.Random) -> None:
     assert num_unset == sum(not items[i] for i in picked)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(
     st.sampled_from(INDEX_BITS),
     st.sampled_from((32, 64)),

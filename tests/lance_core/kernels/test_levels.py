@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs, nested, packing, values
 
 CODINGS = ("flat", "inline", "packed", "runs")
@@ -46,7 +47,7 @@ def encoded_levels(draw: st.DrawFn) -> tuple[list[list[int]], str, int, int]:
     return chunks, coding, bits, draw(st.integers(0, 7))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(encoded_levels(), st.integers(0, 32))
 def test_every_coding_and_its_fusion_with_validity(
     case: tuple[list[list[int]], str, int, int], limit: int
@@ -134,7 +135,7 @@ def find_rows_twin(
     return begin, end, slots_before(begin), slots_before(end)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=draws(100), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=60),
     st.integers(0, 4),
@@ -176,7 +177,7 @@ def test_levels_of_different_length() -> None:
         list_layer(inputs.u16([1, 1]), inputs.u16([0]), -1, -1, 0, 0, 1)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=draws(100), deadline=None)
 @given(st.lists(st.integers(0, 5), max_size=70), st.integers(0, 2), st.integers(0, 5), st.integers(0, 3))
 def test_items_of_a_depth(levels: list[int], depth: int, limit: int, shift: int) -> None:
     """Levels that live deeper than the layer have no slot in it."""
@@ -208,7 +209,7 @@ def list_layer(
     return kernels.list_layer(rep, def_, null, empty, upper, shown, max_rep, offset_bits, True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(200), deadline=None)
 @given(
     nestings, st.integers(0, 12) | st.integers(50, 150), st.integers(0, 1 << 30), st.sampled_from((32, 64))
 )

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.kernels import CorruptData, PieceReader
+from support.draws import draws
 from support.twins import inputs
 
 NEVER = 1 << 60
@@ -30,7 +31,7 @@ def pieces(ranges: Sequence[tuple[int, int]]) -> tuple[memoryview, memoryview]:
     return inputs.int64s([offset for offset, _ in ranges]), inputs.int64s([length for _, length in ranges])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 600_000), st.integers(0, 9_000)), max_size=40),
     st.integers(0, 4096),

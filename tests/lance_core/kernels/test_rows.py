@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs, values
 
 
@@ -26,7 +27,7 @@ def test_the_examples_of_the_format() -> None:
     assert bytes(text[1]) == b"xy"
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(
     st.lists(st.integers(1, 20), min_size=1, max_size=6),
     st.integers(0, 20),
@@ -41,7 +42,7 @@ def test_fixed_rows(widths: list[int], num_rows: int, rng: random.Random) -> Non
     ]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(st.integers(1, 40), st.integers(0, 20), st.randoms(use_true_random=False))
 def test_bitmaps_of_rows(bits_per_row: int, num_rows: int, rng: random.Random) -> None:
     rows = [[rng.random() < 0.5 for _ in range(bits_per_row)] for _ in range(num_rows)]
@@ -50,7 +51,7 @@ def test_bitmaps_of_rows(bits_per_row: int, num_rows: int, rng: random.Random) -
     assert inputs.bits(joined, num_rows * bits_per_row) == inputs.joined(rows)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(
     st.lists(st.sampled_from((1, 4, 7, -32, -64)), min_size=1, max_size=5),
     st.integers(0, 12),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs, values
 
 WORDS = (8, 16, 32, 64)
@@ -38,7 +39,7 @@ def test_the_example_of_the_format() -> None:
     assert expand([heads], [lengths], [402], 32) == source
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.sampled_from(WORDS), run_chunks, st.integers(0, 7), st.booleans())
 def test_runs_repeat_their_values(
     bits: int, chunks: list[list[tuple[int, int]]], shift: int, blocks: bool
@@ -105,7 +106,7 @@ def test_a_block_that_lies_about_its_parts() -> None:
             kernels.split_runs(inputs.stream([block, bytes(64)]), inputs.counts([2, 0]))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(st.sampled_from((4, 8)), st.lists(st.integers(0, 70), min_size=1, max_size=4))
 def test_split_bytes_are_joined(width: int, counts: list[int]) -> None:
     source = np.random.default_rng(sum(counts)).bytes(width * sum(counts))

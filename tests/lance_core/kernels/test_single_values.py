@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs, nested, packing, values
 from support.twins.values import integers
 
@@ -26,7 +27,7 @@ def some(rng: random.Random, total: int) -> list[int]:
     return sorted(rng.sample(range(total), rng.randint(0, total)))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12), seeds)
 def test_the_chunks_that_hold_some_values(counts: list[int], seed: int) -> None:
     rng = random.Random(seed)
@@ -45,7 +46,7 @@ def test_the_chunks_that_hold_some_values(counts: list[int], seed: int) -> None:
     assert [held[pick] for pick in inputs.numbers(picks, "<i8")] == wanted
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 255), max_size=9), min_size=1, max_size=6), seeds)
 def test_fixed_values(chunks: list[list[int]], seed: int) -> None:
     rng = random.Random(seed)
@@ -75,7 +76,7 @@ def test_packed_values_at_every_width(word_bits: int) -> None:
         assert inputs.numbers(found, f"<u{word_bits // 8}") == [flat[pick] for pick in wanted], width
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.lists(st.lists(st.binary(max_size=12), max_size=9), min_size=1, max_size=6), seeds)
 def test_variable_values(chunks: list[list[bytes]], seed: int) -> None:
     rng = random.Random(seed)
@@ -88,7 +89,7 @@ def test_variable_values(chunks: list[list[bytes]], seed: int) -> None:
         assert inputs.texts(*found, bits) == [flat[pick] for pick in wanted]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.sampled_from(("flat", "inline", "packed", "runs")), st.integers(1, 4), seeds)
 def test_levels(coding: str, bits: int, seed: int) -> None:
     rng = random.Random(seed)
@@ -111,7 +112,7 @@ def test_levels(coding: str, bits: int, seed: int) -> None:
     assert inputs.numbers(found, "<u2") == [flat[pick] for pick in wanted]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(150), deadline=None)
 @given(st.integers(1, 3), st.integers(1, 20), seeds)
 def test_rows_of_lists(num_lists: int, num_rows: int, seed: int) -> None:
     """Rows that begin in the middle of chunks and run over several: chosen, and cut out."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.draws import draws
 from support.twins import inputs, zones
 
 INTEGERS = [("signed", 8), ("signed", 16), ("signed", 32), ("signed", 64), ("signed", 128), ("signed", 256)]
@@ -57,7 +58,7 @@ def numbers(draw: st.DrawFn, element: st.SearchStrategy[Any]) -> tuple[list[Any]
 
 
 @pytest.mark.parametrize(("order", "bits"), INTEGERS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(data=st.data())
 def test_integers(order: str, bits: int, data: st.DataObject) -> None:
     is_signed = order == "signed"
@@ -77,7 +78,7 @@ def test_integers(order: str, bits: int, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("code", ["e", "f", "d"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(data=st.data())
 def test_floats(code: str, data: st.DataObject) -> None:
     """NaN of either sign is counted and no bound; zeros of both signs are one value."""
@@ -96,7 +97,7 @@ def test_floats(code: str, data: st.DataObject) -> None:
     assert repr(found) == repr(zones.zones(values[start:], per_zone, zones.float_bounds))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(numbers(st.booleans()))
 def test_booleans(case: tuple[list[Any], int, int]) -> None:
     values, start, per_zone = case
@@ -118,7 +119,7 @@ def test_booleans(case: tuple[list[Any], int, int]) -> None:
 
 
 @pytest.mark.parametrize("width", [3, 8, 11])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(data=st.data())
 def test_binary_of_one_width(width: int, data: st.DataObject) -> None:
     near = st.binary(min_size=width, max_size=width) | st.sampled_from(
@@ -130,7 +131,7 @@ def test_binary_of_one_width(width: int, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("offset_bits", [32, 64])
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(data=st.data())
 def test_binary(offset_bits: int, data: st.DataObject) -> None:
     """Cut and raised bounds: common beginnings, zero bytes, bytes that cannot be raised."""
@@ -158,7 +159,7 @@ def test_binary(offset_bits: int, data: st.DataObject) -> None:
         assert found == [zone[position] for zone in expected]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(300), deadline=None)
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=6), st.integers(4, 9))
 def test_text_is_cut_between_characters(values: list[str], limit: int) -> None:
     """Bounds stay valid text, hold for everything, and are not looser than they have to be."""
@@ -265,7 +266,7 @@ def test_known_checksums(data: bytes, crc: int) -> None:
     assert kernels.crc32c(data) == zones.crc32c(data) == crc
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(st.integers(0, 60_000), st.integers(0, 8), st.integers(0, (1 << 32) - 1), st.integers(0, 1 << 30))
 def test_checksums_of_any_length(length: int, shift: int, initial: int, seed: int) -> None:
     """T26: long, short and unaligned data, whole or in two parts."""
@@ -290,7 +291,7 @@ def test_every_way_to_a_checksum(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", kernels.crc32c_ways())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=draws(20), deadline=None)
 @given(st.integers(0, 3 << 20), st.integers(0, 63), st.integers(0, (1 << 32) - 1), st.integers(0, 1 << 30))
 def test_every_way_to_a_long_checksum(way: str, length: int, shift: int, initial: int, seed: int) -> None:
     """T26: parts of a page and whole ones."""

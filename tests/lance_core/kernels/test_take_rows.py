@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, PieceReader, SymbolTable
+from support.draws import draws
 from support.twins import fsst, inputs, packing, values
 
 SYMBOLS = [bytes([i]) * (i % 8 + 1) for i in range(200)]
@@ -203,7 +204,7 @@ def spelled(coding: str, array: pa.Array | None) -> list[object] | None:
 
 @pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
 @pytest.mark.parametrize("coding", [*WORDS, *TEXTS])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=draws(8), deadline=None)
 @given(st.sampled_from(LEVELS), st.integers(0, 1 << 30))
 def test_rows_in_any_order(coding: str, map_after: int, levels: str, seed: int) -> None:
     """Rows of two files, some of them requested twice, from pages that store levels in different ways."""
@@ -237,7 +238,7 @@ def test_rows_in_any_order(coding: str, map_after: int, levels: str, seed: int) 
 
 @pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
 @pytest.mark.parametrize("coding", ["flat 64", "inline_bitpacking 16", "variable 32", "fsst 64", "items 16"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=draws(40), deadline=None)
 @given(st.sampled_from(LEVELS), st.integers(0, 1 << 30))
 def test_changed_bytes(coding: str, map_after: int, levels: str, seed: int) -> None:
     """T22: for any bytes in the chunks, the kernel answers or refuses."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, OffsetOverflow
+from support.draws import draws
 from support.twins import inputs, values
 
 texts = st.lists(st.binary(max_size=20), max_size=20)
@@ -25,7 +26,7 @@ def test_the_example_of_the_format() -> None:
     assert join([chunk], [3], 32) == [b"ab", b"", b"cde"]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=draws(80), deadline=None)
 @given(st.lists(texts, min_size=1, max_size=4), offset_widths, st.integers(0, 9), st.integers(0, 7))
 def test_chunks_are_joined(chunks: list[list[bytes]], offset_bits: int, gap: int, shift: int) -> None:
     packed = [values.variable_chunk(chunk, offset_bits, gap) for chunk in chunks]
@@ -53,7 +54,7 @@ def test_offsets_that_lie(offsets: list[int], count: int) -> None:
         join([values.integers(offsets, 32) + b"abcd"], [count], 32)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(texts, offset_widths, st.integers(0, 9), st.integers(0, 7))
 def test_a_block_is_opened_in_place(source: list[bytes], offset_bits: int, gap: int, shift: int) -> None:
     block = inputs.place(values.variable_block(source, offset_bits, gap), shift)

@@ -21,6 +21,7 @@ import lance_core
 from lance_core import InvalidInputError, LanceDataset, UnsupportedFeatureError
 from lance_core.scan import aggregated
 from lance_core.scan.run import groups
+from support.draws import draws
 
 NUM_ROWS = 6000
 NEGATIVE_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8 << 48))[0]
@@ -168,7 +169,7 @@ def queries(draw: st.DrawFn) -> tuple[dict[str, str], tuple[str, ...], str | Non
     return named, tuple(keys), draw(st.sampled_from(CONDITIONS))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 @given(query=queries())
 def test_aggregates_are_those_of_duckdb(
     dataset: LanceDataset, query: tuple[dict[str, str], tuple[str, ...], str | None]

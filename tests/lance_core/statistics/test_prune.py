@@ -37,6 +37,7 @@ from lance_core.statistics.collect import bounds_type, page_bounds
 from lance_core.statistics.column_statistics import all_null, refined, statistics_schema
 from lance_core.statistics.prune import decide_rows, kept_rows
 from support.arrays import Spec, make_array
+from support.draws import draws
 from support.types import ORDERED
 
 TEXT = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
@@ -169,7 +170,7 @@ class Trees:
 
 
 @pytest.mark.parametrize("data_type", [*ORDERED, *DICTIONARIES], ids=str)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=draws(20), deadline=None)
 @given(seed=st.integers(0, 1 << 30))
 def test_no_row_that_passes_is_dropped(data_type: pa.DataType, seed: int) -> None:
     """T22: random trees on two columns with pages of different lengths, nulls, NaN, cut bounds."""
@@ -456,7 +457,7 @@ def test_a_column_that_no_file_holds_is_null() -> None:
     assert kept_rows(parse_filter("a IS NULL", schema), statistics, 10) == [(0, 10)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(200), deadline=None)
 @given(st.data())
 def test_finer_statistics_refine_coarse_ones(data: st.DataObject) -> None:
     """Every row is told of once, and nothing is said that does not hold."""

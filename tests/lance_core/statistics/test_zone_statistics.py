@@ -16,6 +16,7 @@ from lance_core.statistics import zone_statistics
 from lance_core.statistics.cache import ColumnKey, StatisticsCache
 from lance_core.statistics.zone_statistics import GatheredColumn
 from support.arrays import Spec, make_array
+from support.draws import draws
 
 
 def key(column: str = "0") -> ColumnKey:
@@ -36,7 +37,7 @@ def check(table: pa.Table | None, array: pa.Array) -> np.ndarray:
     return known
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(200), deadline=None)
 @given(st.data())
 def test_any_pieces_in_any_order(data: st.DataObject) -> None:
     """Pieces overlap as windows of different scans do; every row is known once and said right."""

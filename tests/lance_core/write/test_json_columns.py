@@ -20,6 +20,7 @@ import lance_core
 from lance_core.encodings.json_binary import store_json
 from lance_core.errors import InvalidInputError
 from support.comparison import assert_tables_equal
+from support.draws import draws
 from support.twins.json_binary import binary_json
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
@@ -158,7 +159,7 @@ def documents() -> st.SearchStrategy[object]:
 
 
 @given(st.lists(st.none() | documents(), min_size=1, max_size=6), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=draws(60), deadline=None)
 def test_documents_are_stored_as_by_the_reference(values: list[object], ascii_only: bool) -> None:
     with scratch() as path:
         texts = [None if v is None else json.dumps(v, ensure_ascii=ascii_only) for v in values]
@@ -189,7 +190,7 @@ PIECES = [
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=draws(100), deadline=None)
 def test_any_text_is_taken_or_refused_as_by_the_reference(text: str) -> None:
     """T27: any text of a client is accepted or refused as by the reference."""
     with scratch() as path:

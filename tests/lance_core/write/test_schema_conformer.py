@@ -17,6 +17,7 @@ from lance_core.errors import InvalidInputError
 from lance_core.schema import schema_from_arrow
 from lance_core.write.schema_conformer import Conformer
 from support.arrays import Spec, make_array
+from support.draws import draws
 
 UUIDS = pa.array([b"0" * 16], pa.binary(16))
 PAIR = pa.array([{"x": 1, "y": "a"}], pa.struct([("x", pa.int32()), ("y", pa.string())]))
@@ -224,7 +225,7 @@ def _reversed(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=draws(40))
 @given(
     seed=st.integers(0, 1 << 32),
     start=st.integers(0, 40),

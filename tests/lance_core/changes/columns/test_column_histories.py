@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_core
+from support.draws import draws
 from support.two_copies import TwoCopies
 
 STRUCT = pa.struct([("x", pa.int64()), ("y", pa.string())])
@@ -156,7 +157,7 @@ def run(path: Path, seed: int, kinds: list[str], version: str) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=draws(6), deadline=None)
 def test_histories(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     kinds = data.draw(st.lists(st.sampled_from(KINDS), min_size=3, max_size=8), label="steps")
     seed = data.draw(st.integers(0, 10_000), label="seed")

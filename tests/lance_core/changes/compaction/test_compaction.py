@@ -19,6 +19,7 @@ import lance_core.api.optimize
 from lance_core.api.optimize import Compaction, CompactionPlan, CompactionTask, RewriteResult
 from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
 from support.comparison import assert_tables_equal
+from support.draws import draws
 from support.two_copies import TwoCopies
 
 STRUCT = pa.struct([("x", pa.int64()), ("l", pa.list_(pa.string()))])
@@ -113,7 +114,7 @@ def test_plans_are_those_of_the_reference(number: int, tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=draws(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_drawn_plans_are_those_of_the_reference(data: st.DataObject, tmp_path_factory: Any) -> None:
     path = tmp_path_factory.mktemp("plan") / "d"
     sizes = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=8), label="sizes")

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
+from support.draws import draws
 from support.row_twins import Twins
 
 SCHEMA = pa.schema(
@@ -113,7 +114,7 @@ OPERATIONS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=draws(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=row_sets(st.one_of(st.none(), st.integers(0, 60))),
     operations=st.lists(OPERATIONS, min_size=1, max_size=5),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.draws import draws
 from support.twins import nested, pages
 from support.twins.pages import HandmadePage
 
@@ -37,7 +38,7 @@ def text_of(value: Any) -> Any:
     return None if value is None else str(value)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(150), deadline=None)
 @given(nestings, st.integers(1, 25), st.integers(0, 1 << 30), st.booleans())
 def test_mini_block_pages(nodes: list[str], num_rows: int, seed: int, large: bool) -> None:
     """Chunks that begin in the middle of rows, and rows that run over many chunks."""
@@ -48,7 +49,7 @@ def test_mini_block_pages(nodes: list[str], num_rows: int, seed: int, large: boo
     check(page, [pages.as_arrow(row) for row in column.rows], rng)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(150), deadline=None)
 @given(nestings, st.integers(1, 25), st.integers(0, 1 << 30), st.sampled_from((2, 4, 8)))
 def test_full_zip_pages(nodes: list[str], num_rows: int, seed: int, index_width: int) -> None:
     rng = random.Random(seed)

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
+from support.draws import draws
 
 OFFSET_BITS = 32
 
 
 @given(data=st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=draws(200), deadline=None)
 def test_addresses_of_any_groups(data: st.DataObject) -> None:
     ids = data.draw(st.lists(st.integers(0, 30), min_size=1, max_size=8, unique=True), label="ids")
     groups, expected, next_id = [], {}, 50

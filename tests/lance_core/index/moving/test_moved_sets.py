@@ -16,6 +16,7 @@ from lance_core.index.moving import moved_sets
 from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
 from lance_core.index.moving.moved_sets import move_set, move_sets
 from lance_core.index.row_sets import Container, Map64, TreeMap
+from support.draws import draws
 
 CONTAINERS: list[Container] = [TreeMap(), Map64()]
 EXAMPLE = bytes.fromhex("010000000000000014000000" + "3a300000010000000000010010000000" + "02000400")
@@ -87,7 +88,7 @@ def test_cut_sets_are_corrupt(container: Container) -> None:
 
 
 @given(data=st.binary(max_size=80), number=st.integers(0, 1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=draws(300), deadline=None)
 def test_any_bytes_are_a_set_or_a_lance_error(data: bytes, number: int) -> None:
     """T22: any bytes."""
     with suppress(LanceError):

@@ -20,6 +20,7 @@ from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.run.execute import scan_table
 from lance_core.scan.run.strategy import Strategy
 from support.comparison import assert_tables_equal
+from support.draws import draws
 from support.filters import conditions, passing_in_duckdb, random_table
 
 STRATEGIES = {
@@ -32,7 +33,7 @@ STRATEGIES = {
 
 @pytest.mark.parametrize("writer", ["ours", "reference"])
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=draws(6), deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     num_rows=st.integers(1, 3000),

@@ -26,6 +26,7 @@ from lance_core.scan.run.execute import count_matching, scan_batches, scan_table
 from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import zone_statistics
 from support.comparison import assert_tables_equal
+from support.draws import draws
 from support.filters import conditions, random_table
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
@@ -75,7 +76,7 @@ def histories(draw: st.DrawFn):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=draws(6), deadline=None)
 @given(history=histories())
 def test_every_strategy_gives_what_the_reference_gives(version, history):
     seed, num_rows, rows_per_file, deleted, asked = history

@@ -31,6 +31,7 @@ from lance_core.expressions.tree import (
 )
 from lance_core.scan.run import page_conditions, row_filter
 from lance_core.scan.run.page_conditions import PageCondition, page_condition
+from support.draws import draws
 from support.pages import Columns
 from support.written import write_file
 
@@ -192,7 +193,7 @@ def _is_extreme(constant: pa.Scalar) -> bool:
     return constant.as_py() in (limits.min, limits.max)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=draws(150), deadline=None)
 @given(st.data())
 def test_any_rows_are_compared(columns: Columns, data: st.DataObject) -> None:
     """Ranges of rows begin and end anywhere; two comparisons of a column are joined."""
