@@ -21,6 +21,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import ModernFile
 from lance_core.schema import leaves, nodes
 from lance_core.storage.memory import MemoryFile
+from support.products import thinned
 
 ROWS = 600
 VERSIONS = ("2.0", "2.1", "2.2")
@@ -264,7 +265,7 @@ _SOME: Mapping[str, tuple[frozenset[str] | set[str], Change]] = {
 """Changes that read some columns."""
 
 
-@pytest.mark.parametrize("change", [*_ALL, *_SOME])
+@pytest.mark.parametrize(("change", "damaged"), thinned([*_ALL, *_SOME], VERSIONS), indirect=["damaged"])
 def test_changes_refuse_damaged_pages(change: str, damaged: Table) -> None:
     """T26: a flipped bit in any page that a change reads ends the change, which leaves nothing behind."""
     columns, run = (None, _ALL[change]) if change in _ALL else _SOME[change]

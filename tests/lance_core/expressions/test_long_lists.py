@@ -77,6 +77,7 @@ def test_errors_are_about_the_whole_text(text: str, message: str, monkeypatch: p
     assert str(error.value) == str(whole.value)
 
 
+@pytest.mark.long  # the default run has it among other limits, in `test_limits.py`
 def test_too_many_values_are_refused() -> None:
     text = f"n IN ({', '.join(map(str, range(100_001)))})"
     with pytest.raises(InvalidInputError, match="100000"):

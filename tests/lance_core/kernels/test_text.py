@@ -283,7 +283,9 @@ def expected_best(
     return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(8, 20))]
+)
 def test_best_documents(lists: Lists, seed: int) -> None:
     chance = random.Random(seed)
     count = chance.choice([1, 1, 2, 3, 5])

@@ -49,6 +49,7 @@ CHANGES: dict[str, Callable[[LanceDataset], object]] = {
     ),
     "compact": lambda dataset: dataset.optimize.compact_files(),
 }
+DEFAULT = ("add columns by SQL", "join", "update", "upsert", "compact")
 
 
 def lines_run(call: Callable[[], object]) -> int:
@@ -72,7 +73,9 @@ def lines_run(call: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize(
+    "name", [name if name in DEFAULT else pytest.param(name, marks=pytest.mark.long) for name in CHANGES]
+)
 def test_a_fragment_costs_the_same_among_many(name: str, tmp_path: Path) -> None:
     """Adding columns looked at all fragments once for each of them, and took time with their square."""
 

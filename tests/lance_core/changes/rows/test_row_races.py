@@ -43,7 +43,12 @@ def _run(path: Path, changes: int) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("stable", "changes"), [(False, 9), (True, 9), pytest.param(True, 60, marks=pytest.mark.long)]
+    ("stable", "changes"),
+    [
+        (True, 9),
+        pytest.param(False, 9, marks=pytest.mark.long),
+        pytest.param(True, 60, marks=pytest.mark.long),
+    ],
 )
 def test_changes_of_one_fragment_by_both_libraries(stable: bool, changes: int, tmp_path: Path) -> None:
     """T37: deletes, updates and merges of other rows of a fragment stand beside each other."""

@@ -18,6 +18,7 @@ from lance_core.index.vector.build.parameters import vector_parameters
 from lance_core.index.vector.segment_search import SegmentQuery
 from lance_core.proto import index_pb2
 from lance_core.storage import storage_for
+from support.products import thinned
 from support.vector_indices import (
     KINDS,
     clustered,
@@ -49,8 +50,7 @@ def reference_search(path: Path, query: Array, k: int, kind: str, **options: Any
     return lance.dataset(str(path)).to_table(columns=columns, nearest=nearest, with_row_id=True)
 
 
-@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "metric"), thinned(KINDS, ["l2", "cosine", "dot"]))
 def test_the_reference_finds_the_same_in_it(tmp_path: Path, kind: str, metric: str) -> None:
     vectors = clustered(1500, DIMENSION)
     path = tmp_path / "table"
@@ -69,8 +69,7 @@ def test_the_reference_finds_the_same_in_it(tmp_path: Path, kind: str, metric: s
         assert np.corrcoef(estimates, found.distances)[0, 1] > 0.5
 
 
-@pytest.mark.parametrize("make", [clustered, uniform])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "make"), thinned(KINDS, [clustered, uniform]))
 def test_recall_is_that_of_an_index_of_the_reference(tmp_path: Path, kind: str, make: Any) -> None:
     """All partitions are searched, because how many neighbours one has depends on its chance size. That the
     partitions are as good shows the sum of the distances to their centroids.
@@ -193,8 +192,7 @@ def test_wrong_options_are_named(tmp_path: Path) -> None:
     assert not dataset.has_index
 
 
-@pytest.mark.parametrize("stable", [False, True])
-@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"])
+@pytest.mark.parametrize(("kind", "stable"), thinned(["IVF_FLAT", "IVF_PQ", "IVF_HNSW_SQ"], [False, True]))
 def test_both_libraries_go_on_with_it(tmp_path: Path, kind: str, stable: bool) -> None:
     """T43: appends, deletions, compactions and optimizations of either library in turn lose no row."""
     vectors = clustered(2400, DIMENSION)
@@ -251,8 +249,7 @@ def test_segments_that_were_built_apart(tmp_path: Path) -> None:
     assert reference_search(path, vectors[3], 20, "IVF_PQ") == apart
 
 
-@pytest.mark.parametrize("metric", ["l2", "cosine"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "metric"), thinned(KINDS, ["l2", "cosine"]))
 def test_statistics_are_those_of_the_reference(tmp_path: Path, kind: str, metric: str) -> None:
     path = tmp_path / "table"
     dataset = build(path, clustered(900, DIMENSION), kind, metric=metric)
