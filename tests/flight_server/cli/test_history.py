@@ -205,7 +205,7 @@ def test_drop_of_what_is_no_dataset(root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "folder" / "data" / "file").exists()
 
 
-@pytest.mark.parametrize(("typed", "code"), [("y", 0), ("n", 1), ("", 1)])
+@pytest.mark.parametrize(("typed", "code"), [("y", 0), ("", 1), pytest.param("n", 1, marks=pytest.mark.long)])
 def test_drop_asks_on_a_terminal(typed: str, code: int, tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"n": [1]}), tmp_path / "t.lance")
     ours, theirs = pty.openpty()

@@ -160,7 +160,12 @@ def test_records_keep_names_beside_long_values(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize(
-    "arguments", [("scan",), ("scan", "--format", "csv"), ("head", "-n", "9999999", "--json")]
+    "arguments",
+    [
+        ("scan", "--format", "csv"),
+        pytest.param(("scan",), marks=pytest.mark.long),
+        pytest.param(("head", "-n", "9999999", "--json"), marks=pytest.mark.long),
+    ],
 )
 def test_a_pipe_that_nobody_reads_any_more_is_no_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     """`lance-flight scan ... | head` ends like a program that the signal SIGPIPE ended, without a word."""

@@ -161,7 +161,7 @@ def taken(service: Service, dataset: str, take: dict[str, Any]) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(8), *(pytest.param(n, marks=pytest.mark.long) for n in range(8, 108))]
+    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.long) for n in range(4, 108))]
 )
 def test_a_limited_reader_sees_the_table_that_the_grant_leaves(tmp_path: Path, seed: int) -> None:
     """T3: each answer and each error is that of a table without the hidden columns and rows."""

@@ -18,6 +18,7 @@ from flight_server.writing.staging import Claim, Staging
 from lance_core.errors import CommitConflictError, CommitUnknownError, InvalidInputError, LanceError
 from lance_core.storage import LocalStorage
 from support.faults import FaultStorage, before, fails, loses_answer, loses_request
+from support.products import thinned
 from support.staged import BEFORE, KINDS, ROWS, STAGE, Staged, T, Uploaded
 
 
@@ -64,8 +65,7 @@ def faulty(fault: str) -> Callable[[Staged, int], FaultStorage]:
     return lambda folder, at: FAULTS[fault](folder.path, at)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "fault"), thinned(KINDS, FAULTS))
 def test_commits(tmp_path: Path, kind: str, fault: str) -> None:
     """T35, T38: old or new version; repeated with the same id it happens once, with another id never."""
     for folder, storage in broken(tmp_path, kind, faulty(fault)):
@@ -123,8 +123,7 @@ def test_removals(tmp_path: Path, fault: str) -> None:
             assert os.listdir(folder.path / "_staging") == [], storage.calls
 
 
-@pytest.mark.parametrize("other", ["commit", "the same commit", "abort"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "other"), thinned(KINDS, ["commit", "the same commit", "abort"]))
 def test_races(tmp_path: Path, kind: str, other: str) -> None:
     """T13, T44: rows land once or never, if another server acts between any two calls of a commit."""
     won: list[str] = []
