@@ -177,10 +177,10 @@ def _check(seeds: list[Path], part: int, parts: int, mutants: int, scratch: Path
     assert outcomes["refused"] > outcomes.total() // 10, f"the damage is hardly noticed: {outcomes}"
 
 
-@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.long) for part in (1, 2))])
 def test_damaged_files_are_refused_or_read(part: int, seeds: list[Path], tmp_path: Path) -> None:
-    """T22, T24: 600 mutants, half of them by default, under a limit of CPU time and memory."""
-    _check(seeds, part, 2, DEFAULT_MUTANTS, tmp_path)
+    """T22, T24: 600 mutants, a third of them by default, under a limit of CPU time and memory."""
+    _check(seeds, part, 3, DEFAULT_MUTANTS, tmp_path)
 
 
 @pytest.mark.long("60,000 mutants")

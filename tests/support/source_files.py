@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
 
-def imported_modules(path: Path) -> Iterator[str]:
-    """Full names of what the file imports, wherever in it; relative imports are resolved."""
+@cache
+def imported_modules(path: Path) -> tuple[str, ...]:
+    """Return full names of what the file imports, wherever in it; relative imports are resolved."""
+    return tuple(_imported_modules(path))
+
+
+def _imported_modules(path: Path) -> Iterator[str]:
     package = path.relative_to(ROOT).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
