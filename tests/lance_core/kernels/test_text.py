@@ -225,7 +225,7 @@ class Lists:
 
 @pytest.fixture(scope="module")
 def lists() -> Lists:
-    return Lists(3, 6000, 12)
+    return Lists(3, 3000, 12)
 
 
 def test_posting_lists_are_those_of_the_documents(lists: Lists) -> None:

@@ -21,6 +21,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from support.indexed import FILTERS, SCALAR_KINDS, build_scalar_indices, check_filters, indexed_rows
+from support.products import thinned
 
 BUILT = [column for column, kind in SCALAR_KINDS.items() if kind != "INVERTED"]
 
@@ -202,8 +203,7 @@ def test_the_modes_of_optimize_indices(table: Path) -> None:
     check_filters(lance.dataset(str(table)))
 
 
-@pytest.mark.parametrize("merges", [False, True])
-@pytest.mark.parametrize("column", BUILT)
+@pytest.mark.parametrize(("column", "merges"), thinned(BUILT, [False, True]))
 def test_segments_of_several_workers_become_one_index(column: str, merges: bool, table: Path) -> None:
     dataset = lance_core.dataset(table)
     parts = [
