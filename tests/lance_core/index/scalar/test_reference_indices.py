@@ -21,16 +21,13 @@ SEED = int(os.environ.get("LANCE_TEST_SEED", "20261124"))
 VERSIONS = ("2.0", "2.1", "2.2")
 DEFAULT = {
     ("int64", "BTREE"),
-    ("int64", "ZONEMAP"),
-    ("float64", "BTREE"),
     ("float64", "BITMAP"),
-    ("string", "BTREE"),
     ("string", "BLOOMFILTER"),
     ("labels", "LABEL_LIST"),
     ("text", "NGRAM"),
     ("timestamp", "ZONEMAP"),
 }
-"""Cases of the default run."""
+"""Cases of the default run: every kind, and every group of types."""
 
 Change = Callable[[Any, IndexedColumn, np.random.Generator], object]
 CHANGES: list[Change] = [
