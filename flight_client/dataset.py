@@ -125,6 +125,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         nearest: Mapping[str, Any] | None = None,
         full_text_query: Any = None,
         hybrid: Mapping[str, Any] | None = None,
+        search_filter: str | None = None,
         prefilter: bool = False,
         fast_search: bool = False,
         use_scalar_index: bool = True,
@@ -154,9 +155,11 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
                 (`to_json`), or a mapping with `query` and `columns`; see docs/text-search.md.
             hybrid: join the rows of both searches to one ranking, with the column `_relevance_score`: a
                 mapping with `method`, `depth`, `weights` and `rank_constant`, all of which may be left out.
-                Needed if both are given.
-            prefilter: whether a search finds only rows that meet the filter. Otherwise the filter applies to
-                the rows that the search finds.
+                If both are given, either this or `search_filter` is needed.
+            search_filter: "vector" or "text": of both searches, the one that is a filter of the other one.
+                The other one ranks the rows and gives the result its column.
+            prefilter: whether a search finds only rows that meet the filter, and rows that the search finds
+                which is a filter. Otherwise both filters apply to the rows that the search finds.
             compression: of batches on the wire: "none" (the default), "lz4", "zstd", or "auto": the server
                 chooses while it sends, by the speed of the network.
             fast_search: whether a search leaves out rows that no index covers. A filter that an index answers
@@ -191,6 +194,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             nearest=nearest,
             full_text_query=None if full_text_query is None else text_fields(full_text_query),
             hybrid=None if hybrid is None else dict(hybrid),
+            search_filter=search_filter,
             prefilter=prefilter,
             fast_search=fast_search,
             use_scalar_index=use_scalar_index,
@@ -205,6 +209,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         *,
         full_text_query: Any = None,
         hybrid: Mapping[str, Any] | None = None,
+        search_filter: str | None = None,
         columns: Columns = None,
         filter: Condition = None,
         prefilter: bool = True,
@@ -228,6 +233,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             k: most rows for each query.
             full_text_query: words, or another query that `scanner` takes.
             hybrid: how both rankings are joined; see `scanner`. None has the defaults.
+            search_filter: the search that is a filter of the other one instead; see `scanner`.
             columns, with_row_id, with_row_address, blob_handling: see `scanner`.
             filter: SQL or a `pyarrow.compute` expression.
             prefilter: whether only rows that meet the filter are searched. If False, the filter applies to
@@ -243,7 +249,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             raise InvalidInputError("search: expected a vector q, a full_text_query, or both")
         if hybrid is not None and (q is None or full_text_query is None):
             raise InvalidInputError("hybrid: expected both a vector q and a full_text_query")
-        if q is not None and full_text_query is not None:
+        if q is not None and full_text_query is not None and search_filter is None:
             hybrid = dict(hybrid or {})
         sql, condition = self._and(filter)
         selection = Selection(
@@ -252,6 +258,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             condition=condition,
             full_text_query=None if full_text_query is None else text_fields(full_text_query),
             hybrid=hybrid,
+            search_filter=search_filter,
             prefilter=prefilter,
             fast_search=fast_search,
             with_row_id=with_row_id,

@@ -83,6 +83,8 @@ class Selection:
     """Search of rows that contain words instead, in the form of a command."""
     hybrid: Mapping[str, Any] | None = None
     """Rule by which the rows of both searches become one ranking."""
+    search_filter: str | None = None
+    """Search that is a filter of the other one: `vector` or `text`."""
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
@@ -333,6 +335,7 @@ class RemoteScanner:
             selection.nearest is None
             or isinstance(columns, Mapping)
             or selection.order_by
+            or selection.search_filter is not None
             or (columns is not None and not {ROW_ID, ROW_ADDRESS}.isdisjoint(columns))
             or (is_filtered and not selection.prefilter)
         ):
@@ -380,9 +383,9 @@ class RemoteScanner:
         if selection.condition is None:
             return Filter()
         schema = self._schema
-        if selection.nearest is not None:
+        if selection.nearest is not None and selection.search_filter != "vector":
             schema = schema.append(pa.field(DISTANCE, pa.float32()))
-        if selection.full_text_query is not None:
+        if selection.full_text_query is not None and selection.search_filter != "text":
             schema = schema.append(pa.field(SCORE, pa.float32()))
         if selection.hybrid is not None:
             schema = schema.append(pa.field(RELEVANCE, pa.float32()))
@@ -470,6 +473,7 @@ class RemoteScanner:
             "nearest": self._nearest,
             "full_text_query": selection.full_text_query,
             "hybrid": selection.hybrid,
+            "search_filter": selection.search_filter,
             "prefilter": selection.prefilter or None,
             "fast_search": selection.fast_search or None,
             "use_scalar_index": None if selection.use_scalar_index else False,

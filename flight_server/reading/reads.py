@@ -170,6 +170,7 @@ class Reads:
             nearest=command.nearest,
             full_text_query=command.full_text_query,
             hybrid=command.hybrid,
+            search_filter=command.search_filter,
             prefilter=command.prefilter,
             fast_search=command.fast_search,
             use_scalar_index=command.use_scalar_index,

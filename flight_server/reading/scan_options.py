@@ -54,7 +54,7 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
         nearest, fusion = bind_fusion(nearest, asked.hybrid, ranking=ranking)
     if text_query is not None and not view.is_whole and None in columns_of(text_query):
         text_query = with_columns(text_query, _text_columns(view))
-    scores = score_fields(nearest, text_query)
+    scores = score_fields(nearest, text_query, asked.search_filter)
     columns, computed = asked.columns, None
     if isinstance(columns, Mapping):
         computed, columns = bind_columns(schema, columns, repeatable=True, found=scores), None
@@ -81,6 +81,7 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
         nearest=nearest,
         text_query=text_query,
         fusion=fusion,
+        search_filter=asked.search_filter,
         prefilter=asked.prefilter,
         fast_search=asked.fast_search,
         use_scalar_index=asked.use_scalar_index,

@@ -36,7 +36,7 @@ from flight_server.requests.names import MAXIMUM_VERSION, DatasetReference, pars
 from flight_server.requests.nearest_fields import hybrid, hybrid_in_json, nearest, nearest_in_json
 from flight_server.requests.write_command import WriteCommand, write_command
 from lance_core import ColumnOrdering
-from lance_core.api.serving import BLOB_HANDLINGS
+from lance_core.api.serving import BLOB_HANDLINGS, SEARCHES
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 MAXIMUM_COMMAND_BYTES = 1 << 20
@@ -90,6 +90,8 @@ class ScanCommand:
     """Search of rows that contain words instead; the JSON object of the query."""
     hybrid: Mapping[str, AnyValue] | None = None
     """Rule by which the rows of both searches are joined; the fields of `Hybrid`."""
+    search_filter: str | None = None
+    """One of `SEARCHES`: this search is a filter of the other one."""
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
@@ -321,6 +323,7 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "nearest": nearest,
     "full_text_query": mapping,
     "hybrid": hybrid,
+    "search_filter": one_of(SEARCHES),
     "prefilter": boolean,
     "fast_search": boolean,
     "use_scalar_index": boolean,
@@ -403,9 +406,10 @@ def _check_split(command: ScanCommand) -> None:
     """Refuse a search whose best rows cannot be merged from the best rows of parts of the dataset."""
     is_filtered_later = not command.prefilter and (command.filter or command.substrait_filter)
     is_cut = bool(command.order_by) or (command.limit, command.offset) != (None, None)
-    if command.nearest is None or is_filtered_later or is_cut:
+    if command.nearest is None or command.search_filter or is_filtered_later or is_cut:
         raise InvalidInputError(
-            "scan.split_search: needs nearest, and prefilter with a filter; no limit, offset or order_by"
+            "scan.split_search: needs nearest, and prefilter with a filter; no limit, offset, order_by or "
+            "search_filter"
         )
 
 

@@ -15,7 +15,7 @@ from flight_server.requests.json_fields import (
     number,
     string,
 )
-from lance_core.api.serving import RANKINGS
+from lance_core.api.serving import SEARCHES
 from lance_core.errors import InvalidInputError
 
 
@@ -51,7 +51,7 @@ def hybrid_in_json(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a protobuf message `Hybrid`, given as a dict, in the form of a JSON command."""
     fields = dict(message)
     if "weights" in fields:
-        fields["weights"] = [fields["weights"].get(name, 0.0) for name in RANKINGS]
+        fields["weights"] = [fields["weights"].get(name, 0.0) for name in SEARCHES]
     return fields
 
 

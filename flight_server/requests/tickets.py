@@ -45,7 +45,7 @@ from flight_server.requests.json_fields import (
     string,
 )
 from lance_core import ColumnOrdering
-from lance_core.api.serving import RANKINGS, FragmentScan
+from lance_core.api.serving import SEARCHES, FragmentScan
 from lance_core.errors import InvalidInputError
 
 MAGIC = b"LFT1"
@@ -91,9 +91,10 @@ class Ticket:
     full_text_query: Mapping[str, Any] | None = None
     hybrid: Mapping[str, Any] | None = None
     ranking: str | None = None
-    """One of `RANKINGS`: the rows of this ranking of a hybrid search, which the client joins. None joins
+    """One of `SEARCHES`: the rows of this ranking of a hybrid search, which the client joins. None joins
     both.
     """
+    search_filter: str | None = None
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
@@ -227,7 +228,7 @@ _PAYLOAD_FIELDS: Mapping[str, Checker] = {
     "limits": string,
     "aggregates": aggregates,
     "group_by": COLUMNS,
-    "ranking": one_of(RANKINGS),
+    "ranking": one_of(SEARCHES),
     **OUTPUT_FIELDS,
 }
 _REQUIRED_FIELDS = ("dataset", "version", "identity", "expires", _SCANS)

@@ -48,6 +48,7 @@ from lance_core.api.dataset import (
     Tag,
     Tags,
     UpdateResult,
+    VectorSearchQuery,
     Version,
     dataset,
 )
@@ -302,6 +303,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "UpdateResult",
     "VectorIndexReader",
+    "VectorSearchQuery",
     "Version",
     "VersionNotFoundError",
     "VersionRef",

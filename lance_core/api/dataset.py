@@ -22,6 +22,7 @@ from lance_core.api.tags_and_branches import Branch, Branches, Tag, Tags
 from lance_core.errors import DatasetNotFoundError, InvalidInputError
 from lance_core.hints import did_you_mean, near_names
 from lance_core.scan.plan.options import ColumnOrdering
+from lance_core.scan.plan.search_filter import VectorSearchQuery
 from lance_core.scan.scanner import LanceScanner
 from lance_core.scan.session import Session
 from lance_core.storage import CommitLock, check_lock, scheme_of
@@ -71,6 +72,7 @@ __all__ = [
     "Transaction",
     "UpdateResult",
     "VectorIndexReader",
+    "VectorSearchQuery",
     "Version",
     "VersionRef",
     "dataset",

@@ -65,7 +65,6 @@ MISSING: Mapping[str, Mapping[str, str]] = {
     },
     "blob": {"BlobIterator": "`open` of each value"},
     "dataset": {
-        "VectorSearchQuery": _SEARCH,
         "serialize_row_addrs": _NONE,
     },
     "IndicesBuilder": {

@@ -17,6 +17,7 @@ from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ID
 from lance_core.scan.plan.scan_plan import plan_scan
+from lance_core.scan.plan.search_filter import divided_argument, joined_argument
 from lance_core.scan.scanner import LanceScanner, row_taker
 from lance_core.scan.take.keys import as_keys
 
@@ -79,7 +80,8 @@ class Reading(OpenedDataset, ArrowDataset):
             columns: Names or dotted paths in output order, or SQL expressions by name. `None` means all
                 columns, an empty list means rows without columns. `_rowid`, `_rowaddr` and `_rowoffset` are
                 computed.
-            filter: SQL text or a `pyarrow.compute.Expression`; rows for which it is true are returned.
+            filter: SQL text or a `pyarrow.compute.Expression`; rows for which it is true are returned. A
+                search takes more; see `lance_core.scan.arguments.scan_options`.
             limit: Largest number of rows to return.
             offset: Number of rows to skip; with a filter, of matching rows.
             fragments: Fragments to read, in this order.
@@ -226,7 +228,9 @@ class FilteredDataset(ArrowDataset):
 
         A `filter` applies besides the condition of the dataset.
         """
-        return self._dataset.scanner(columns, self._and(filter), *args, **arguments)
+        condition, search = divided_argument(filter)
+        both = joined_argument(self._and(condition), search)
+        return self._dataset.scanner(columns, both, *args, **arguments)
 
     def filter(self, expression: Any) -> FilteredDataset:
         """Return the rows that meet another condition, too; errors are those of `LanceDataset.filter`."""

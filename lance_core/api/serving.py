@@ -73,8 +73,8 @@ from lance_core.scan.history import VersionEntry, version_entries
 from lance_core.scan.plan.aggregation import Aggregation, bind_aggregation, plan_aggregation
 from lance_core.scan.plan.bind import bind_columns, bind_filter, check_filter, either, guarded
 from lance_core.scan.plan.bind_nearest import bind_nearest
-from lance_core.scan.plan.fusion import RANKINGS, bind_fusion
-from lance_core.scan.plan.nearest import score_fields
+from lance_core.scan.plan.fusion import bind_fusion
+from lance_core.scan.plan.nearest import SEARCHES, score_fields
 from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.projection import (
     CREATED_AT,
@@ -130,10 +130,10 @@ __all__ = [
     "DEFAULT_BATCH_BYTES",
     "KEY_COLUMNS",
     "LAST_UPDATED_AT",
-    "RANKINGS",
     "ROW_ADDRESS",
     "ROW_ID",
     "ROW_OFFSET",
+    "SEARCHES",
     "Aggregation",
     "Alteration",
     "BatchRun",

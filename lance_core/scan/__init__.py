@@ -14,7 +14,8 @@ fields, `single_file` one data file without a table. The rooms:
   `ordering` those that decide the order, `aggregation` aggregates,
   `bind` its expressions, `scan_plan` its fragments and row ranges;
   `nearest` is a search of vectors, `bind_nearest` binds it, `text_query` binds a search of texts,
-  `fusion` joins both, `search_projection` has the columns of the result;
+  `fusion` joins both, `search_filter` has a search that filters the other, `search_projection` the columns of
+  the result;
   `statistics` and `pruning` leave out rows, `index_questions` and `indices` find rows in indices.
 - `read`: the columns of one fragment. `fragments` opens a fragment, `columns` has the kinds of columns,
   `row_columns` ids and addresses of rows, `live_rows` the rows that are not deleted, `row_selection` the
@@ -36,7 +37,8 @@ fields, `single_file` one data file without a table. The rooms:
   of arrays, `candidates` keeps the best rows, `results` makes batches of them.
 - `text_search`: rows that contain words. `search` runs a search, `ranking` joins the parts of a query,
   `columns` finds indices, `views` the rows of an index that may be found, `unindexed` reads other texts.
-- `hybrid`: rows of both searches. `search` runs them, `fusing` joins their rankings.
+- `hybrid`: rows of both searches. `search` runs them, `fusing` joins their rankings, `filtered` returns the
+  rows of one that the other finds, too.
 
 Rooms import only rooms above them in this list; `tests/docs/test_scan_layers.py` checks this.
 """

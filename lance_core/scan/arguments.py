@@ -14,6 +14,7 @@ from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.nearest import NearestQuery, score_fields
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
 from lance_core.scan.plan.projection import project
+from lance_core.scan.plan.search_filter import VectorSearchQuery, divided_argument
 from lance_core.schema import Schema
 from lance_core.schema.paths import check_names
 
@@ -82,7 +83,10 @@ def scan_options(
         schema: The columns of the table.
         columns: Names or dotted paths, or SQL expressions by name; `None` means all columns, an empty list
             rows without columns.
-        filter: SQL text or a `pyarrow.compute.Expression`: the condition that returned rows meet.
+        filter: SQL text or a `pyarrow.compute.Expression`: the condition that returned rows meet. Beside
+            `nearest` also a query of `lance_core.api.query`, and beside `full_text_query` a
+            `VectorSearchQuery`: rows are returned only if this search finds them, too. A mapping may have
+            both, as `expr_filter` and `search_filter`.
         batch_size: Most rows of a batch, deleted rows not counted.
         include_deleted_rows: Return deleted rows that are still in the data files, with null row ids.
         order_by: Columns to sort the rows by; a name means ascending and nulls last.
@@ -120,6 +124,18 @@ def scan_options(
         InvalidInputError: a value is out of range, or an expression is invalid.
     """
     _check_others(schema, others)
+    condition, search = divided_argument(filter)
+    search_filter = None
+    if isinstance(search, VectorSearchQuery):
+        if nearest is not None:
+            raise InvalidInputError("a vector query cannot be the filter of nearest, only of full_text_query")
+        nearest, search_filter = search.inner(), "vector"
+    elif search is not None:
+        if full_text_query is not None:
+            raise InvalidInputError(
+                "a full text query cannot be the filter of full_text_query, only of nearest"
+            )
+        full_text_query, search_filter = search, "text"
     if strict_batch_size:
         if batch_size_bytes is not None:
             raise InvalidInputError(
@@ -128,20 +144,21 @@ def scan_options(
         batch_size = _STRICT_BATCH_ROWS if batch_size is None else batch_size
     if batch_size_bytes is None:
         batch_size_bytes = DEFAULT_BATCH_BYTES if batch_size is None else _BATCH_BYTES_BY_ROWS
-    last_row = None if limit is None else _integer("limit", limit) + (_integer("offset", offset) or 0)
+    is_all = limit is None or search_filter == "vector"
+    last_row = None if is_all else _integer("limit", limit) + (_integer("offset", offset) or 0)
     query = None if nearest is None else _nearest(schema, nearest, last_row)
     if index_segments is not None:
-        query = _of_segments(query, index_segments)
+        query = _of_segments(None if search_filter == "vector" else query, index_segments)
         fast_search = fast_search or (query.use_index and fragments is None)
     text_query = None if full_text_query is None else _text_query(schema, full_text_query)
     fusion = None
     if hybrid is not None:
         query, fusion = _fusion(query, text_query, hybrid)
-    scores = score_fields(query, text_query)
+    scores = score_fields(query, text_query, search_filter)
     return ScanOptions(
         columns=column_names(columns),
         computed=bind_columns(schema, columns, found=scores) if isinstance(columns, dict) else None,
-        filter=bind_filter(schema, filter, substrait_filter, found=() if prefilter else scores),
+        filter=bind_filter(schema, condition, substrait_filter, found=() if prefilter else scores),
         limit=_integer("limit", limit),
         offset=_integer("offset", offset),
         order_by=_orderings(order_by),
@@ -158,6 +175,7 @@ def scan_options(
         nearest=query,
         text_query=text_query,
         fusion=fusion,
+        search_filter=search_filter,
         prefilter=bool(prefilter),
         fast_search=bool(fast_search),
         with_scores=not disable_scoring_autoprojection,

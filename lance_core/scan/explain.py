@@ -88,6 +88,8 @@ class Explanation:
         nearest: The ways in which a search finds the nearest rows; None for other scans.
         text_query: The full text query of a search, in its JSON form; None for other scans.
         fusion: The way in which the rows of both searches are joined; None without both.
+        search_filter: The search that is a filter of the other one: "vector" or "text"; None without one.
+        is_search_filtered_later: Whether this filter applies to the rows that the other search found.
         is_filtered_later: Whether the caller's filter applies to the rows that a search found, and so prunes
             none.
     """
@@ -104,6 +106,8 @@ class Explanation:
     nearest: NearestUse | None = None
     text_query: Mapping[str, Any] | None = None
     fusion: Fusion | None = None
+    search_filter: str | None = None
+    is_search_filtered_later: bool = False
     is_filtered_later: bool = False
 
     @property
@@ -201,6 +205,8 @@ def explain(
         nearest,
         text_query,
         options.fusion,
+        options.search_filter,
+        options.search_filter is not None and not options.prefilter,
         after is not None,
     )
 
@@ -248,6 +254,9 @@ def explain_text(
         lines.append(f"  TextQuery: query={json.dumps(explanation.text_query)}")
     if (fusion := explanation.fusion) is not None:
         lines.append(f"  Fusion: method={fusion.method}, k={fusion.k}, depth={fusion.depth}")
+    if explanation.search_filter is not None:
+        when = "after" if explanation.is_search_filtered_later else "before"
+        lines.append(f"  SearchFilter: search={explanation.search_filter}, applied={when} the search")
     if explanation.is_filtered_later:
         lines.append("  Filter: applied=after the search")
     elif explanation.filter and fragments:

@@ -35,6 +35,10 @@ def plan_runs(
         from lance_core.scan.hybrid.search import hybrid_runs  # late: most scans search nothing
 
         scan = hybrid_runs
+    elif options.search_filter is not None:
+        from lance_core.scan.hybrid.filtered import filtered_runs  # late, too
+
+        scan = filtered_runs
     elif options.nearest is not None:
         from lance_core.scan.nearest.search import nearest_runs  # late, too
 

@@ -24,6 +24,8 @@ import lance_core
 from flight_client import InvalidInputError, RemoteDataset, scanner
 from flight_server.cli import app
 from flight_server.proto.command_pb2 import Command
+from lance_core.api.dataset import VectorSearchQuery
+from lance_core.api.query import MatchQuery
 from support.cluster import Cluster
 from support.nearest import expected_ids, lattice, vector_table
 from support.server import serving
@@ -341,6 +343,57 @@ def test_the_ranking_of_texts_has_an_endpoint_of_its_own(
     nearest = {"column": "v", "q": QUERY}
     expected = local.to_table(nearest=nearest, full_text_query="alpha", hybrid=weighted)
     assert connection.do_get(_ticket(command)).read_all() == expected
+
+
+@pytest.mark.parametrize("search_filter", ["text", "vector"])
+@pytest.mark.parametrize("prefilter", [True, False])
+def test_a_search_may_be_the_filter_of_the_other(
+    cluster: tuple[Cluster, lance_core.LanceDataset],
+    hybrid: tuple[RemoteDataset, lance_core.LanceDataset],
+    search_filter: str,
+    prefilter: bool,
+) -> None:
+    """One server answers, also if there are several, and both forms of a command carry the filter."""
+    remote, local = hybrid
+    words = MatchQuery("alpha", "text")
+    if search_filter == "text":
+        arguments: dict[str, Any] = {"nearest": {"column": "v", "q": QUERY, "k": 15}}
+        search: Any = words
+    else:
+        arguments = {"full_text_query": words}
+        search = VectorSearchQuery("v", QUERY, 15)
+    both = {"expr_filter": "number % 3 < 2", "search_filter": search}
+    expected = local.to_table(["number"], both, prefilter=prefilter, **arguments)
+    assert expected.num_rows
+    given: dict[str, Any] = {"full_text_query": words, "search_filter": search_filter, "columns": ["number"]}
+    given |= {"filter": "number % 3 < 2", "prefilter": prefilter}
+    assert remote.search(QUERY, column="v", k=15, **given) == expected
+    scanner = remote.scanner(nearest={"q": QUERY, "k": 15}, **given)
+    assert scanner.to_table() == expected
+    assert len(scanner.plan.endpoints) == 1
+    assert scanner.count_rows() == expected.num_rows
+    command = Command()
+    command.scan.dataset = "h"
+    command.scan.nearest.column = "v"
+    command.scan.nearest.q.values.extend(QUERY)
+    command.scan.nearest.k = 15
+    command.scan.full_text_query = words.to_json()
+    command.scan.search_filter = search_filter
+    command.scan.filter = "number % 3 < 2"
+    command.scan.prefilter = prefilter
+    command.scan.columns.names.append("number")
+    connection = flight.connect(cluster[0].uris[0])
+    info = connection.get_flight_info(flight.FlightDescriptor.for_command(_ticket(command).ticket))
+    assert info.schema == expected.schema
+    (endpoint,) = info.endpoints
+    assert connection.do_get(endpoint.ticket).read_all() == expected
+    command.scan.prefilter = command.scan.split_search = True
+    with pytest.raises(pa.ArrowInvalid, match="no limit, offset, order_by or search_filter"):
+        connection.do_get(_ticket(command))
+    with pytest.raises(InvalidInputError, match="search_filter: expected one of"):
+        remote.search(QUERY, full_text_query="alpha", search_filter="words")
+    with pytest.raises(InvalidInputError, match="give both"):
+        remote.search(QUERY, search_filter="text")
 
 
 def test_search_takes_texts_alone(hybrid: tuple[RemoteDataset, lance_core.LanceDataset]) -> None:

@@ -13,7 +13,6 @@ from lance_core.hints import did_you_mean
 from lance_core.scan.plan.nearest import NearestQuery
 
 METHODS = ("rrf", "weighted")
-RANKINGS = ("vector", "text")
 DEFAULT_RANK_CONSTANT = 60
 
 _ARGUMENTS = ("method", "depth", "weights", "rank_constant")
@@ -31,7 +30,7 @@ class Fusion:
             1 for the first row of its ranking. A row that a ranking lacks gets 0 from it.
         weights: Weight of the ranking by distances, and of the ranking by scores.
         rank_constant: Of `rrf`; with a greater one the first ranks count less.
-        ranking: One of `RANKINGS`: the result has the rows of this ranking only. None joins both.
+        ranking: One of `SEARCHES`: the result has the rows of this ranking only. None joins both.
     """
 
     k: int

@@ -29,6 +29,8 @@ SCORE_FIELD = pa.field(SCORE, pa.float32())
 DISTANCE_FIELD = pa.field(DISTANCE, pa.float32())
 QUERY_INDEX_FIELD = pa.field(QUERY_INDEX, pa.int32(), nullable=False)
 
+SEARCHES = ("vector", "text")
+"""Kinds of searches: of the rows with the nearest vectors, and of those that meet a full text query."""
 METRICS = ("l2", "cosine", "dot", "hamming")
 APPROXIMATIONS = ("fast", "normal", "accurate")
 DEFAULT_NEAREST = 10
@@ -117,8 +119,15 @@ class NearestQuery:
         return np.frombuffer(self.queries, np.float64).reshape(-1, self.vectors.dimension)
 
 
-def score_fields(nearest: NearestQuery | None, text_query: TextQuery | None) -> tuple[pa.Field, ...]:
-    """Return the columns that searches add; none without a search."""
+def score_fields(
+    nearest: NearestQuery | None, text_query: TextQuery | None, search_filter: str | None = None
+) -> tuple[pa.Field, ...]:
+    """Return the columns that searches add; none without a search.
+
+    `search_filter` is the search that only filters the rows of the other one; see `ScanOptions`.
+    """
+    if search_filter is not None:
+        return (SCORE_FIELD,) if search_filter == "vector" else score_fields(nearest, None)
     if nearest is None:
         return () if text_query is None else (SCORE_FIELD,)
     if text_query is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
-from lance_core.scan.plan.nearest import NearestQuery
+from lance_core.scan.plan.nearest import SEARCHES, NearestQuery
 
 if TYPE_CHECKING:
     from lance_core.index.text.query import TextQuery
@@ -77,10 +77,13 @@ class ScanOptions:
             rows.
         text_query: Return the rows that meet a full text query instead, the rows with the best scores first.
             Limit and offset count these rows.
-        fusion: Join the rows of both searches by their relevance, the most relevant first. Needed if there
-            are both, and only then.
-        prefilter: Search only rows that match the filter. Otherwise the filter applies to the rows that the
-            search finds, except for its guards, which always apply before.
+        fusion: Join the rows of both searches by their relevance, the most relevant first. If there are both,
+            either this or `search_filter` is needed.
+        search_filter: One of `SEARCHES`: this search is a filter of the other one, which ranks the rows. A
+            row is in the result if both find it.
+        prefilter: Search only rows that match the filter, and those that the search finds which is a filter.
+            Otherwise both filters apply to the rows that the search finds, except for the guards of the
+            filter, which always apply before.
         with_scores: Append the columns of a search that `columns` does not name, such as `_distance`.
 
     Raises:
@@ -109,6 +112,7 @@ class ScanOptions:
     nearest: NearestQuery | None = None
     text_query: TextQuery | None = None
     fusion: Fusion | None = None
+    search_filter: str | None = None
     prefilter: bool = False
     with_scores: bool = True
 
@@ -128,13 +132,7 @@ class ScanOptions:
                 raise InvalidInputError(f"{name} must be at most {_LARGEST}, got {value}")
         if self.strict_batch_size and self.batch_rows is None:
             raise InvalidInputError("strict_batch_size needs batch_rows")
-        is_both = self.nearest is not None and self.text_query is not None
-        if is_both != (self.fusion is not None):
-            raise InvalidInputError(
-                "nearest and full_text_query together need hybrid, the way to join their rows; {} is enough"
-                if is_both
-                else "hybrid joins the rows of nearest and of full_text_query: give both"
-            )
+        self._check_searches()
         if self.is_search and self.include_deleted_rows:
             raise InvalidInputError("Cannot include deleted rows in a search: include_deleted_rows is true")
         if self.blob_handling not in BLOB_HANDLINGS:
@@ -147,7 +145,35 @@ class ScanOptions:
                 raise InvalidInputError(f"fragment {fragment_id} is asked for twice")
             seen.add(fragment_id)
 
+    def _check_searches(self) -> None:
+        """Refuse two searches without the way to join them, and such a way without two searches."""
+        is_both = self.nearest is not None and self.text_query is not None
+        if is_both and (self.fusion is None) == (self.search_filter is None):
+            raise InvalidInputError(
+                "nearest and full_text_query together need hybrid, the way to join their rows; {} is enough. "
+                "Or one of them is a filter"
+            )
+        if not is_both and self.fusion is not None:
+            raise InvalidInputError("hybrid joins the rows of nearest and of full_text_query: give both")
+        if not is_both and self.search_filter is not None:
+            raise InvalidInputError("a search filters the rows of nearest or of full_text_query: give both")
+        if self.search_filter not in (None, *SEARCHES):
+            raise InvalidInputError(
+                "search_filter", expected=" or ".join(SEARCHES), found=repr(self.search_filter)
+            )
+        if self.compares_matches and self.nearest is not None and self.nearest.segments is not None:
+            raise InvalidInputError(
+                "index_segments: no index is searched for the rows that a full text query has found"
+            )
+
     @property
     def is_search(self) -> bool:
         """Whether the scan returns the rows that a search finds."""
         return self.nearest is not None or self.text_query is not None
+
+    @property
+    def compares_matches(self) -> bool:
+        """Whether the search of texts comes first, and only the vectors of the rows that it finds are
+        compared. Without a search that is a filter, neither search comes first.
+        """
+        return self.search_filter is not None and (self.search_filter == "text") == self.prefilter

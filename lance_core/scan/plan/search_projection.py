@@ -78,7 +78,8 @@ def project_search(schema: Schema, options: ScanOptions) -> SearchProjection:
         InvalidInputError: As for `project`; or the table has a column with the name of a score.
         UnsupportedFeatureError: As for `project`.
     """
-    scores = {field.name: field for field in score_fields(options.nearest, options.text_query)}
+    fields = score_fields(options.nearest, options.text_query, options.search_filter)
+    scores = {field.name: field for field in fields}
     for field in schema.fields:
         if field.name in scores:
             raise InvalidInputError(

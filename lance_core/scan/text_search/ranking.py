@@ -37,11 +37,15 @@ from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.take.keys import are_among, fragments_of
+from lance_core.scan.take.taker_cache import taker_of
 from lance_core.scan.text_search.columns import TextColumn, text_column
 from lance_core.scan.text_search.unindexed import find_unindexed
 from lance_core.scan.text_search.views import SearchableRows
 from lance_core.table.snapshot import Snapshot
 
+# Bytes of texts that are taken at once.
+_TAKEN_BYTES = 8 << 20
 _WITHOUT_INDEX = TextParameters(
     max_token_length=None, lower_case=False, stem=False, remove_stop_words=False, ascii_folding=False
 )
@@ -56,6 +60,7 @@ class Ranking:
         plan: The fragments that are searched. All its rows are, whatever its limit and offset.
         condition: Condition of the rows that are searched; its first `plan.options.guards` parts are guards.
         budget, files, strategy: As for `scan_batches`.
+        among: Addresses of the live rows that are searched, instead of a condition; None means all.
     """
 
     def __init__(
@@ -66,6 +71,7 @@ class Ranking:
         budget: MemoryBudget,
         files: DataFiles,
         strategy: Strategy,
+        among: Keys | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._plan = plan
@@ -73,6 +79,7 @@ class Ranking:
         self._budget = budget
         self._files = files
         self._strategy = strategy
+        self._among = None if among is None else np.unique(among)
         self._fragments = pyroaring.BitMap(scan.fragment_id for scan in plan.fragment_scans)
 
     def found(self, query: TextQuery, limit: int | None) -> Found:
@@ -150,11 +157,21 @@ class Ranking:
         self, column: TextColumn, fragments: pyroaring.BitMap
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield the texts and the addresses of the rows in some fragments that are searched."""
-        return self._scanned((column.path,), fragments)
+        if self._among is None:
+            yield from self._scanned((column.path,), fragments)
+            return
+        rows = self._among[are_among(np.array(fragments, np.uint64), fragments_of(self._among))]
+        options = ScanOptions(columns=(column.path,), with_row_address=True)
+        taker = taker_of(self._snapshot, project(self._snapshot.manifest.schema, options), self._files)
+        for batch in taker.batches(rows, _TAKEN_BYTES):
+            with self._budget.require(batch.get_total_buffer_size()):
+                yield batch
 
     @cached_property
     def _rows(self) -> SearchableRows:
-        matching = None if self._condition is None else self._matching_rows()
+        matching = self._among
+        if self._condition is not None:
+            matching = self._matching_rows()
         return SearchableRows(self._snapshot, self._files, self._fragments, matching)
 
     def _matching_rows(self) -> Keys:

@@ -13,11 +13,13 @@ from lance_core.index.text.search import Found
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.results import FoundRows, result_runs
 from lance_core.scan.plan.nearest import SCORE
+from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.plan.search_projection import project_search
 from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.take.keys import Keys
 from lance_core.scan.text_search.columns import indexed_columns
 from lance_core.scan.text_search.ranking import Ranking
 from lance_core.table.snapshot import Snapshot
@@ -35,12 +37,19 @@ def text_runs(
     """
     options = plan.options
     projection = project_search(snapshot.manifest.schema, options)
-    limit = None
-    if options.limit is not None:
-        limit = options.limit + (options.offset or 0)
+    limit = most_texts(options)
     found = text_rows(snapshot, plan, projection.before, limit, budget, files, strategy)
-    rows = FoundRows(found.addresses, {SCORE: pa.array(found.scores)})
-    yield from result_runs(snapshot, options, projection, rows, budget, files)
+    yield from result_runs(snapshot, options, projection, scored_rows(found), budget, files)
+
+
+def most_texts(options: ScanOptions) -> int | None:
+    """Return the most rows that a search of texts finds for a scan with its limit and offset."""
+    return None if options.limit is None else options.limit + (options.offset or 0)
+
+
+def scored_rows(found: Found) -> FoundRows:
+    """Return the rows that a search found with the column that it adds."""
+    return FoundRows(found.addresses, {SCORE: pa.array(found.scores)})
 
 
 def text_rows(
@@ -51,14 +60,16 @@ def text_rows(
     budget: MemoryBudget,
     files: DataFiles,
     strategy: Strategy,
+    among: Keys | None = None,
 ) -> Found:
     """Return the rows of a plan that meet its full text query and a condition, best first, at most `limit`.
 
-    Errors are those of `text_runs`.
+    With `among`, addresses of live rows, only these are searched, and there is no condition. Errors are those
+    of `text_runs`.
     """
     assert plan.options.text_query is not None
     query = _in_columns(snapshot, plan.options.text_query)
-    return Ranking(snapshot, plan, condition, budget, files, strategy).found(query, limit)
+    return Ranking(snapshot, plan, condition, budget, files, strategy, among).found(query, limit)
 
 
 def _in_columns(snapshot: Snapshot, query: TextQuery) -> TextQuery:

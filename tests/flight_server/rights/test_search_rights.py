@@ -90,6 +90,32 @@ def test_hidden_rows_are_in_no_ranking(read: Read) -> None:
         read("other", columns=["id"], **both)
 
 
+@pytest.mark.parametrize("search_filter", ["text", "vector"])
+@pytest.mark.parametrize("prefilter", [True, False])
+def test_hidden_rows_pass_no_search(read: Read, search_filter: str, prefilter: bool) -> None:
+    """T3: a search that is a filter of another one finds no hidden rows, and they do not displace others."""
+    both = {
+        "nearest": {"column": "v", "q": QUERY, "k": 12},
+        "full_text_query": {"match": {"terms": "red", "column": "text"}},
+        "search_filter": search_filter,
+    }
+    shown = ["id", "_distance" if search_filter == "text" else "_score"]
+    found = read("third", columns=shown, prefilter=prefilter, **both)
+    # What a table of the visible rows alone has: the expected rows come from searches of the whole table.
+    group = {"filter": "group = 3", "prefilter": True}
+    red = read("whole", columns=["id"], full_text_query=both["full_text_query"], **group)["id"]
+    near = read("whole", columns=["id"], nearest={**both["nearest"], "k": 1000}, **group)["id"].to_pylist()
+    is_first = (search_filter == "text") == prefilter
+    if is_first:
+        expected = [each for each in near if each in set(red.to_pylist())][:12]
+    else:
+        expected = [each for each in near[:12] if each in set(red.to_pylist())]
+    assert sorted(found["id"].to_pylist()) == sorted(expected)
+    assert expected
+    with pytest.raises(pa.ArrowInvalid, match="there is no column 'v'"):
+        read("other", columns=["id"], prefilter=prefilter, **both)
+
+
 def test_a_hidden_column_cannot_be_searched(read: Read) -> None:
     """T3: the distances would tell its values."""
     with pytest.raises(pa.ArrowInvalid, match="there is no column 'v'"):
