@@ -126,6 +126,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         full_text_query: Any = None,
         hybrid: Mapping[str, Any] | None = None,
         search_filter: str | None = None,
+        index_segments: Sequence[str] | None = None,
         prefilter: bool = False,
         fast_search: bool = False,
         use_scalar_index: bool = True,
@@ -158,6 +159,8 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
                 If both are given, either this or `search_filter` is needed.
             search_filter: "vector" or "text": of both searches, the one that is a filter of the other one.
                 The other one ranks the rows and gives the result its column.
+            index_segments: uuids of the segments of a vector index that find the rows of `nearest`, as
+                `describe` lists them. Only rows that they cover are found, or those of `fragments`.
             prefilter: whether a search finds only rows that meet the filter, and rows that the search finds
                 which is a filter. Otherwise both filters apply to the rows that the search finds.
             compression: of batches on the wire: "none" (the default), "lz4", "zstd", or "auto": the server
@@ -195,6 +198,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             full_text_query=None if full_text_query is None else text_fields(full_text_query),
             hybrid=None if hybrid is None else dict(hybrid),
             search_filter=search_filter,
+            index_segments=None if index_segments is None else tuple(index_segments),
             prefilter=prefilter,
             fast_search=fast_search,
             use_scalar_index=use_scalar_index,
@@ -210,6 +214,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         full_text_query: Any = None,
         hybrid: Mapping[str, Any] | None = None,
         search_filter: str | None = None,
+        index_segments: Sequence[str] | None = None,
         columns: Columns = None,
         filter: Condition = None,
         prefilter: bool = True,
@@ -234,6 +239,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             full_text_query: words, or another query that `scanner` takes.
             hybrid: how both rankings are joined; see `scanner`. None has the defaults.
             search_filter: the search that is a filter of the other one instead; see `scanner`.
+            index_segments: uuids of segments of a vector index; only rows that they cover are found.
             columns, with_row_id, with_row_address, blob_handling: see `scanner`.
             filter: SQL or a `pyarrow.compute` expression.
             prefilter: whether only rows that meet the filter are searched. If False, the filter applies to
@@ -259,6 +265,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             full_text_query=None if full_text_query is None else text_fields(full_text_query),
             hybrid=hybrid,
             search_filter=search_filter,
+            index_segments=None if index_segments is None else tuple(index_segments),
             prefilter=prefilter,
             fast_search=fast_search,
             with_row_id=with_row_id,

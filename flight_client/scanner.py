@@ -85,6 +85,8 @@ class Selection:
     """Rule by which the rows of both searches become one ranking."""
     search_filter: str | None = None
     """Search that is a filter of the other one: `vector` or `text`."""
+    index_segments: tuple[str, ...] | None = None
+    """Uuids of the segments of a vector index that find the rows of `nearest`."""
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
@@ -474,6 +476,7 @@ class RemoteScanner:
             "full_text_query": selection.full_text_query,
             "hybrid": selection.hybrid,
             "search_filter": selection.search_filter,
+            "index_segments": None if selection.index_segments is None else list(selection.index_segments),
             "prefilter": selection.prefilter or None,
             "fast_search": selection.fast_search or None,
             "use_scalar_index": None if selection.use_scalar_index else False,

@@ -55,7 +55,7 @@ class Strings(_message.Message):
     def __init__(self, values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Scan(_message.Message):
-    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums", "blob_handling", "order_by", "nearest", "prefilter", "fast_search", "use_scalar_index", "split_search", "full_text_query", "hybrid", "search_filter")
+    __slots__ = ("dataset", "version", "tag", "asof", "branch", "columns", "filter", "substrait_filter", "limit", "offset", "fragments", "with_row_id", "with_row_address", "batch_rows", "batch_bytes", "rows_per_endpoint", "max_endpoints", "ordered", "compression", "identity", "verify_checksums", "blob_handling", "order_by", "nearest", "prefilter", "fast_search", "use_scalar_index", "split_search", "full_text_query", "hybrid", "search_filter", "index_segments")
     DATASET_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TAG_FIELD_NUMBER: _ClassVar[int]
@@ -87,6 +87,7 @@ class Scan(_message.Message):
     FULL_TEXT_QUERY_FIELD_NUMBER: _ClassVar[int]
     HYBRID_FIELD_NUMBER: _ClassVar[int]
     SEARCH_FILTER_FIELD_NUMBER: _ClassVar[int]
+    INDEX_SEGMENTS_FIELD_NUMBER: _ClassVar[int]
     dataset: str
     version: int
     tag: str
@@ -118,7 +119,8 @@ class Scan(_message.Message):
     full_text_query: str
     hybrid: Hybrid
     search_filter: str
-    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ..., blob_handling: _Optional[str] = ..., order_by: _Optional[_Union[OrderBy, _Mapping]] = ..., nearest: _Optional[_Union[Nearest, _Mapping]] = ..., prefilter: _Optional[bool] = ..., fast_search: _Optional[bool] = ..., use_scalar_index: _Optional[bool] = ..., split_search: _Optional[bool] = ..., full_text_query: _Optional[str] = ..., hybrid: _Optional[_Union[Hybrid, _Mapping]] = ..., search_filter: _Optional[str] = ...) -> None: ...
+    index_segments: Strings
+    def __init__(self, dataset: _Optional[str] = ..., version: _Optional[int] = ..., tag: _Optional[str] = ..., asof: _Optional[str] = ..., branch: _Optional[str] = ..., columns: _Optional[_Union[Columns, _Mapping]] = ..., filter: _Optional[str] = ..., substrait_filter: _Optional[bytes] = ..., limit: _Optional[int] = ..., offset: _Optional[int] = ..., fragments: _Optional[_Union[Integers, _Mapping]] = ..., with_row_id: _Optional[bool] = ..., with_row_address: _Optional[bool] = ..., batch_rows: _Optional[int] = ..., batch_bytes: _Optional[int] = ..., rows_per_endpoint: _Optional[int] = ..., max_endpoints: _Optional[int] = ..., ordered: _Optional[bool] = ..., compression: _Optional[str] = ..., identity: _Optional[str] = ..., verify_checksums: _Optional[bool] = ..., blob_handling: _Optional[str] = ..., order_by: _Optional[_Union[OrderBy, _Mapping]] = ..., nearest: _Optional[_Union[Nearest, _Mapping]] = ..., prefilter: _Optional[bool] = ..., fast_search: _Optional[bool] = ..., use_scalar_index: _Optional[bool] = ..., split_search: _Optional[bool] = ..., full_text_query: _Optional[str] = ..., hybrid: _Optional[_Union[Hybrid, _Mapping]] = ..., search_filter: _Optional[str] = ..., index_segments: _Optional[_Union[Strings, _Mapping]] = ...) -> None: ...
 
 class Hybrid(_message.Message):
     __slots__ = ("method", "depth", "weights", "rank_constant")

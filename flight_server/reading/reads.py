@@ -172,7 +172,8 @@ class Reads:
             hybrid=command.hybrid,
             search_filter=command.search_filter,
             prefilter=command.prefilter,
-            fast_search=command.fast_search,
+            index_segments=command.index_segments,
+            fast_search=plan.options.fast_search,
             use_scalar_index=command.use_scalar_index,
         )
         is_cut = not is_one_stream and not view.hides_rows  # cuts would tell how many rows are hidden

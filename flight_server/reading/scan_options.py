@@ -18,6 +18,7 @@ from lance_core.api.serving import (
     bind_filter,
     bind_fusion,
     bind_nearest,
+    bind_segments,
     bind_text_query,
     columns_of,
     guarded,
@@ -45,6 +46,11 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
     """Return the options that commands and tickets share: the columns, the filter, the size of batches."""
     schema = view.schema
     nearest = None if asked.nearest is None else bind_nearest(schema, nearest_arguments(asked.nearest))
+    fast_search = asked.fast_search
+    if asked.index_segments is not None:
+        nearest = bind_segments(nearest, asked.index_segments)
+        # The ticket of such a search says already that other rows are left out.
+        fast_search |= isinstance(asked, ScanCommand) and nearest.use_index and asked.fragments is None
     text_query = None if asked.full_text_query is None else bind_text_query(schema, asked.full_text_query)
     fusion = None
     if asked.hybrid is not None:
@@ -83,7 +89,7 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
         fusion=fusion,
         search_filter=asked.search_filter,
         prefilter=asked.prefilter,
-        fast_search=asked.fast_search,
+        fast_search=fast_search,
         use_scalar_index=asked.use_scalar_index,
     )
 

@@ -92,6 +92,8 @@ class ScanCommand:
     """Rule by which the rows of both searches are joined; the fields of `Hybrid`."""
     search_filter: str | None = None
     """One of `SEARCHES`: this search is a filter of the other one."""
+    index_segments: tuple[str, ...] | None = None
+    """Uuids of the segments of a vector index that find the rows of `nearest`."""
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True
@@ -324,6 +326,7 @@ OUTPUT_FIELDS: Mapping[str, Checker] = {
     "full_text_query": mapping,
     "hybrid": hybrid,
     "search_filter": one_of(SEARCHES),
+    "index_segments": list_of(string),
     "prefilter": boolean,
     "fast_search": boolean,
     "use_scalar_index": boolean,

@@ -95,6 +95,7 @@ class Ticket:
     both.
     """
     search_filter: str | None = None
+    index_segments: tuple[str, ...] | None = None
     prefilter: bool = False
     fast_search: bool = False
     use_scalar_index: bool = True

@@ -72,7 +72,7 @@ from lance_core.scan.guarded import addresses_meeting
 from lance_core.scan.history import VersionEntry, version_entries
 from lance_core.scan.plan.aggregation import Aggregation, bind_aggregation, plan_aggregation
 from lance_core.scan.plan.bind import bind_columns, bind_filter, check_filter, either, guarded
-from lance_core.scan.plan.bind_nearest import bind_nearest
+from lance_core.scan.plan.bind_nearest import bind_nearest, bind_segments
 from lance_core.scan.plan.fusion import bind_fusion
 from lance_core.scan.plan.nearest import SEARCHES, score_fields
 from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
@@ -190,6 +190,7 @@ __all__ = [
     "bind_filter",
     "bind_fusion",
     "bind_nearest",
+    "bind_segments",
     "bind_text_query",
     "branch_names",
     "branch_storage",

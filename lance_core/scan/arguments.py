@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
@@ -19,6 +17,8 @@ from lance_core.schema import Schema
 from lance_core.schema.paths import check_names
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from lance_core.index.text.query import TextQuery
     from lance_core.scan.plan.fusion import Fusion
 
@@ -207,22 +207,9 @@ def _nearest(schema: Schema, arguments: Mapping[str, Any], last_row: int | None)
 
 
 def _of_segments(query: NearestQuery | None, segments: Iterable[str | UUID]) -> NearestQuery:
-    """Return a search with some segments of an index."""
-    if query is None:
-        raise InvalidInputError("index_segments is only for searches: give nearest, too")
-    if isinstance(segments, str | UUID):
-        raise TypeError(f"index_segments must be a list of uuids, got {type(segments).__name__}")
-    found = set()
-    for segment in segments:
-        if not isinstance(segment, str | UUID):
-            raise TypeError(f"index_segments must have texts or uuid.UUID, got {type(segment).__name__}")
-        try:
-            found.add(str(segment if isinstance(segment, UUID) else UUID(segment)))
-        except ValueError:
-            raise InvalidInputError("index_segments must have uuids", found=segment) from None
-    if not found:
-        raise InvalidInputError("index_segments must have at least one segment")
-    return replace(query, segments=frozenset(found))
+    from lance_core.scan.plan.bind_nearest import bind_segments  # late, too
+
+    return bind_segments(query, segments)
 
 
 def _check_others(schema: Schema, arguments: Mapping[str, Any]) -> None:

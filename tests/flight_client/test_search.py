@@ -396,6 +396,56 @@ def test_a_search_may_be_the_filter_of_the_other(
         remote.search(QUERY, search_filter="text")
 
 
+def test_named_segments_find_the_rows(
+    cluster: tuple[Cluster, lance_core.LanceDataset], table: pa.Table
+) -> None:
+    """One server searches the named segments, and several each search theirs; other rows are not found."""
+    path = Path(cluster[1].uri).parent / "segments.lance"
+    local = lance_core.write_dataset(table.slice(0, 400), path, max_rows_per_file=100)
+    segments = [
+        local.create_index_uncommitted("v", "IVF_FLAT", num_partitions=2, fragment_ids=[number])
+        for number in (0, 1)
+    ]
+    local = local.commit_existing_index_segments("v_idx", "v", segments)
+    nearest = {"column": "v", "q": QUERY, "k": 250, "nprobes": 2}
+    with flight_client.connect(cluster[0].uris) as client:
+        remote = client.dataset("segments")
+        (index,) = client.describe("segments")["indices"]
+        assert [segment["fragments"] for segment in index["segments"]] in ([[0], [1]], [[1], [0]])
+        uuids = [segment["uuid"] for segment in index["segments"]]
+        for chosen in (uuids[:1], uuids):
+            expected = local.to_table(["id"], nearest=nearest, index_segments=chosen)
+            assert expected.num_rows == 100 * len(chosen)
+            given: dict[str, Any] = {"columns": ["id"], "index_segments": chosen}
+            assert remote.scanner(nearest=nearest, **given).to_table() == expected
+            found = remote.search(QUERY, "v", 250, nprobes=2, **given)
+            assert found == expected
+            fragments = [local.get_fragment(number) for number in (0, 1, 3)]
+            others = local.to_table(["id"], nearest=nearest, index_segments=chosen, fragments=fragments)
+            assert others.num_rows == 250
+            assert remote.scanner(nearest=nearest, fragments=[0, 1, 3], **given).to_table() == others
+        assert remote.search(QUERY, "v", 250, nprobes=2, columns=["id"]).num_rows == 250
+        command = Command()
+        command.scan.dataset = "segments"
+        command.scan.nearest.column = "v"
+        command.scan.nearest.q.values.extend(QUERY)
+        command.scan.nearest.k = 250
+        command.scan.index_segments.values.append(uuids[0])
+        connection = flight.connect(cluster[0].uris[0])
+        info = connection.get_flight_info(flight.FlightDescriptor.for_command(_ticket(command).ticket))
+        (endpoint,) = info.endpoints
+        assert connection.do_get(endpoint.ticket).read_all().num_rows == 100
+        for wrong, words in (
+            (["x"], "must have uuids"),
+            ([], "at least one segment"),
+            (["0" * 32], "unknown"),
+        ):
+            with pytest.raises(InvalidInputError, match=words):
+                remote.search(QUERY, "v", index_segments=wrong)
+        with pytest.raises(InvalidInputError, match="index_segments is only for searches"):
+            remote.to_table(index_segments=uuids)
+
+
 def test_search_takes_texts_alone(hybrid: tuple[RemoteDataset, lance_core.LanceDataset]) -> None:
     remote, local = hybrid
     found = remote.search(full_text_query="alpha", k=4, filter="number > 100", columns=["number"])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from inspect import signature
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -141,6 +143,30 @@ def _bound(
         approximation=approx_mode,
         refine_factor=factor,
     )
+
+
+def bind_segments(query: NearestQuery | None, segments: Iterable[str | UUID]) -> NearestQuery:
+    """Return a search with some segments of an index, given by their uuids.
+
+    Raises:
+        InvalidInputError: There is no search of vectors, or no segment, or a text is no uuid.
+        TypeError: The segments are no list, or hold other values.
+    """
+    if query is None:
+        raise InvalidInputError("index_segments is only for searches: give nearest, too")
+    if isinstance(segments, str | UUID):
+        raise TypeError(f"index_segments must be a list of uuids, got {type(segments).__name__}")
+    found = set()
+    for segment in segments:
+        if not isinstance(segment, str | UUID):
+            raise TypeError(f"index_segments must have texts or uuid.UUID, got {type(segment).__name__}")
+        try:
+            found.add(str(segment if isinstance(segment, UUID) else UUID(segment)))
+        except ValueError:
+            raise InvalidInputError("index_segments must have uuids", found=segment) from None
+    if not found:
+        raise InvalidInputError("index_segments must have at least one segment")
+    return replace(query, segments=frozenset(found))
 
 
 def vector_type(schema: Schema, column: str) -> VectorType:
