@@ -100,3 +100,25 @@ def test_the_command_line(local: lance_core.LanceDataset, server: str) -> None:
                 "scan", target, "--columns", "number", "--full-text-query", words, "--limit", "3"
             )
             assert [json.loads(line)["number"] for line in shown.stdout.splitlines()] == expected
+
+
+def test_the_command_line_explains_and_names_wrong_queries(
+    local: lance_core.LanceDataset, server: str
+) -> None:
+    for target in (f"{server}/texts", local.uri):
+        option = ("scan", target, "--full-text-query")
+        shown = run_verb(*option, "alpha", "--filter", "number < 200 AND _score > 0", "--columns", "number")
+        expected = local.to_table(["number"], full_text_query="alpha", filter="number < 200 AND _score > 0")
+        assert [json.loads(line)["number"] for line in shown.stdout.splitlines()] == (
+            expected["number"].to_pylist()
+        )
+        assert expected.num_rows
+        explained = json.loads(run_verb(*option, "alpha", "--explain", "--json").stdout)
+        assert explained["text_query"]["match"]["terms"] == "alpha"
+        for wrong, code, words in (
+            ('{"match": ', 2, "no JSON"),
+            ('{"match": {"terms": "a", "column": "gone"}}', 1, "there is no column 'gone'"),
+            ('{"near": {"terms": "a"}}', 1, "kind of a full text query"),
+        ):
+            failed = run_verb(*option, wrong, code=code)
+            assert words in " ".join(failed.stderr.replace("│", " ").split())

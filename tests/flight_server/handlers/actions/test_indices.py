@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import lance
 import numpy as np
@@ -182,6 +186,52 @@ def test_a_vector_index_is_trained_once_for_all_segments(
     found = client.dataset(name).to_table(["id"], nearest=nearest)
     local.create_index("v", kind, name="vectors", replace=True, **parameters)
     assert found == lance_core.dataset(root / f"{name}.lance").to_table(["id"], nearest=nearest)
+
+
+_ASKER = """
+import sys
+import flight_client
+
+uri, transaction_id = sys.argv[1:]
+with flight_client.connect(uri) as client:
+    client.create_index(
+        "abandoned", "text", "INVERTED", parameters={"memory_limit": 1}, transaction_id=transaction_id
+    )
+print("done")
+"""
+
+
+def test_a_build_outlives_the_client_that_asked(client: Client, server: RunningServer, root: Path) -> None:
+    """T30: the server finishes the index, and whoever repeats the call with its id gets that version."""
+    path = root / "abandoned.lance"
+    words = np.random.default_rng(3).integers(0, 30_000, (30_000, 20)).astype(str)
+    texts = pa.array([" ".join(row) for row in words.tolist()])
+    lance_core.write_dataset(pa.table({"text": texts}), path)
+    transaction_id = str(uuid4())
+    asker = subprocess.Popen(
+        [sys.executable, "-c", _ASKER, server.uri, transaction_id], stdout=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    try:
+        while not (path / "_indices").exists():  # the first part of the index is written
+            assert time.monotonic() < deadline
+            assert asker.poll() is None
+            time.sleep(0.01)
+    finally:
+        asker.kill()
+        printed, _ = asker.communicate()
+    assert not printed
+    assert lance_core.dataset(path).version == 1  # the index is not committed yet
+    while lance_core.dataset(path).version == 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    given: dict[str, Any] = {"parameters": {"memory_limit": 1}, "transaction_id": transaction_id}
+    assert client.create_index("abandoned", "text", "INVERTED", **given) == 2
+    (index,) = client.indices("abandoned")
+    assert (index["name"], index["rows"], len(index["segments"])) == ("text_idx", 30_000, 1)
+    assert len(list((path / "_indices").iterdir())) == 1
+    found = client.dataset("abandoned").search(full_text_query=words[7, 0], k=30_000, fast_search=True)
+    assert found.num_rows == int((words == words[7, 0]).any(axis=1).sum())
 
 
 def test_given_centroids_and_codebooks(client: Client, root: Path, vectors: pa.Table) -> None:
