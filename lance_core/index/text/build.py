@@ -28,6 +28,7 @@ from lance_core.index.segment_writer import SegmentWriter
 from lance_core.index.text.arrays import float32s, int32s, int64s, uint32s
 from lance_core.index.text.dictionary import map_of
 from lance_core.index.text.json_analyzer import analyzer_of
+from lance_core.index.text.old_partition import TERMS_FILE, old_parameters
 from lance_core.index.text.parameters import TextParameters, parameters_of, parse_parameters
 from lance_core.index.text.partition import reading
 from lance_core.index.text.segment import METADATA_FILE
@@ -62,31 +63,37 @@ def check_texts(field: pa.Field) -> None:
 
 def text_parameters(files: SegmentFiles) -> Parameters:
     """Return the parameters of a full text index; see `lance_core.index.build.IndexKind.parameters_of`."""
-    with files.source(_metadata_file(files)) as source, reading(source.name):
-        options = parse_parameters(source.metadata.get("params", b"null"))
+    name = _metadata_file(files)
+    with files.source(name) as source, reading(source.name):
+        if name == TERMS_FILE:
+            options = old_parameters(source.metadata)
+        else:
+            options = parse_parameters(source.metadata.get("params", b"null"))
         version = source.metadata.get("format_version")
     found = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "block_size"}
     return {**found, "format_version": 1} if version == b"1" else found
 
 
 def _metadata_file(files: SegmentFiles) -> str:
-    """Return the name of the metadata file of a segment, or of a partition that is not merged yet."""
+    """Return the name of the file with the parameters of a segment, or of a partition not merged yet."""
     staged = (name for name in files.sizes if name.startswith("staging/") and name.endswith(METADATA_FILE))
-    return next(staged, METADATA_FILE)
+    return next(staged, METADATA_FILE if files.has(METADATA_FILE) else TERMS_FILE)
 
 
 def text_statistics(files: SegmentFiles) -> dict[str, Any]:
     """Return the parameters of a full text index, and the number of its documents and of the terms of all
     partitions; see `lance_core.index.build.IndexKind.statistics_of`.
     """
-    with files.source(METADATA_FILE) as source, reading(source.name):
-        metadata = source.metadata
-        parameters = json.loads(metadata.get("params", b"null"))
-        numbers = [int(number) for number in json.loads(metadata.get("partitions", b"[]"))]
+    name = _metadata_file(files)
+    is_old = name == TERMS_FILE
+    with files.source(name) as source, reading(source.name):
+        parameters = json.loads(source.metadata.get("tokenizer" if is_old else "params", b"null"))
+        numbers = json.loads(source.metadata.get("partitions", b"[]"))
+        prefixes = [""] if is_old else [f"part_{int(number)}_" for number in numbers]
     found = {"params": parameters, "num_tokens": 0, "num_docs": 0}
-    for number in numbers:
-        for key, name in (("num_tokens", "invert"), ("num_docs", "docs")):
-            with files.source(f"part_{number}_{name}.lance") as source:
+    for prefix in prefixes:
+        for key, kind in (("num_tokens", "tokens" if is_old else "invert"), ("num_docs", "docs")):
+            with files.source(f"{prefix}{kind}.lance") as source:
                 found[key] += source.num_rows
     return found
 

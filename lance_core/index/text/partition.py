@@ -20,7 +20,7 @@ from lance_core.kernels import Block, Postings, decode_position_lists, decode_po
 
 _Number = TypeVar("_Number", bound=np.generic)
 
-_POSTING_BYTES = 1 << 10
+_LIST_BYTES = 1 << 10
 """Estimated memory of a posting list besides its blocks."""
 _LISTS_AT_ONCE = 256
 """Posting lists that are read together ahead of queries."""
@@ -41,7 +41,7 @@ class TermPositions(NamedTuple):
 
     documents: Block
     frequencies: Block
-    positions: Block
+    positions: Block | memoryview
 
 
 class Partition:
@@ -69,25 +69,23 @@ class Partition:
     @property
     def documents(self) -> Documents:
         """All documents. Errors are those of `OpenSegment.open_file`."""
-        name = self._file_name("docs")
-
-        def load() -> Documents:
-            file = self._segment.open_file(name)
-            rows = file.read(0, file.num_rows, ["_rowid", "_num_tokens"])
-            with reading(file.name):
-                lengths = _numbers(rows.column(1), np.uint32)
-                block_size = self._posting_block_size
-                if block_size == 256:
-                    lengths = rounded_lengths(lengths)
-                total = int(_numbers(rows.column(1), np.uint32).sum(dtype=np.uint64))
-                keys = self._segment.present(_numbers(rows.column(0), np.uint64))
-                return Documents(keys, lengths, total)
-
         return self._segment.kept(
             ("documents", self.number),
-            load,
+            self._load_documents,
             lambda documents: documents.row_keys.nbytes + documents.lengths.nbytes,
         )
+
+    def _load_documents(self) -> Documents:
+        file = self._segment.open_file(self._file_name("docs"))
+        rows = file.read(0, file.num_rows, ["_rowid", "_num_tokens"])
+        with reading(file.name):
+            lengths = numbers_of(rows.column(1), np.uint32)
+            block_size = self._posting_block_size
+            if block_size == 256:
+                lengths = rounded_lengths(lengths)
+            total = int(numbers_of(rows.column(1), np.uint32).sum(dtype=np.uint64))
+            keys = self._segment.present(numbers_of(rows.column(0), np.uint64))
+            return Documents(keys, lengths, total)
 
     def norms(self, collection: Collection) -> npt.NDArray[np.float32]:
         """Return `Collection.norms` of the documents."""
@@ -121,11 +119,11 @@ class Partition:
         """Return the number of a term; None if no document has it. Errors are those of `dictionary`."""
         with reading(self._segment.path(self._file_name("tokens"))):
             number = self.dictionary.find(term)
-        if number is not None and number >= self._postings_file.num_rows:
+        if number is not None and number >= self._num_lists:
             raise CorruptFileError(
                 "number of a term",
                 file=self._segment.path(self._file_name("tokens")),
-                expected=f"less than {self._postings_file.num_rows}",
+                expected=f"less than {self._num_lists}",
                 found=number,
             )
         return number
@@ -141,12 +139,13 @@ class Partition:
 
     def postings(self, number: int) -> Postings:
         """Return the posting list of a term. Raise `LanceError` if it cannot be read."""
+        return self._segment.kept(
+            ("postings", self.number, number), lambda: self._load_postings(number), self._posting_bytes
+        )
 
-        def load() -> Postings:
-            rows = self._postings_file.take(np.array([number], np.int64), ["_posting", "_length"])
-            return self._posting_list(rows)
-
-        return self._segment.kept(("postings", self.number, number), load, _posting_bytes)
+    def _load_postings(self, number: int) -> Postings:
+        rows = self._postings_file.take(np.array([number], np.int64), ["_posting", "_length"])
+        return self._posting_list(rows)
 
     def warm(self) -> Iterator[None]:
         """Read the documents, the terms and the posting lists into the cache, some at each step.
@@ -155,16 +154,16 @@ class Partition:
         """
         _ = self.documents, self.dictionary
         yield
-        file = self._postings_file
-        for start in range(0, file.num_rows, _LISTS_AT_ONCE):
-            end = min(start + _LISTS_AT_ONCE, file.num_rows)
-            rows = file.read(start, end, ["_posting", "_length"])
-            for place in range(end - start):
-                postings = self._posting_list(rows.slice(place, 1))
-                self._segment.keep(
-                    ("postings", self.number, start + place), postings, _posting_bytes(postings)
-                )
+        for start in range(0, self._num_lists, _LISTS_AT_ONCE):
+            end = min(start + _LISTS_AT_ONCE, self._num_lists)
+            for number, postings in enumerate(self._load_lists(start, end), start):
+                self._segment.keep(("postings", self.number, number), postings, self._posting_bytes(postings))
             yield
+
+    def _load_lists(self, start: int, end: int) -> Iterator[Postings]:
+        """Yield the posting lists of the terms `[start, end)`."""
+        rows = self._postings_file.read(start, end, ["_posting", "_length"])
+        return (self._posting_list(rows.slice(place, 1)) for place in range(end - start))
 
     def _posting_list(self, rows: pa.RecordBatch) -> Postings:
         """Return the posting list in one row of the file."""
@@ -202,7 +201,7 @@ class Partition:
             ("positions", self.number, number), load, lambda found: sum(map(len, found))
         )
 
-    def _decode_positions(self, number: int, frequencies: Block) -> Block:
+    def _decode_positions(self, number: int, frequencies: Block) -> Block | memoryview:
         file = self._postings_file
         names = file.arrow_schema.names
         row = np.array([number], np.int64)
@@ -211,7 +210,7 @@ class Partition:
             codec = file.metadata.get("positions_codec", b"packed_delta_v1")
             if codec not in (b"packed_delta_v1", b"varint_doc_delta_v2"):
                 raise UnsupportedFeatureError("positions of a full text index", found=codec.decode("latin1"))
-            starts = _numbers(rows.column(1).flatten(), np.uint32)
+            starts = numbers_of(rows.column(1).flatten(), np.uint32)
             return decode_positions(
                 rows.column(0)[0].as_buffer(),
                 starts.data,
@@ -225,6 +224,15 @@ class Partition:
             document_ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0), np.int64))
             return decode_position_lists(data, ends.data, document_ends.data, frequencies)
         raise UnsupportedFeatureError("position is not found but required for phrase queries")
+
+    def _posting_bytes(self, postings: Postings) -> int:
+        """Return the estimated memory of a posting list."""
+        return _LIST_BYTES + 2 * len(postings)
+
+    @property
+    def _num_lists(self) -> int:
+        """Number of posting lists, one for each term."""
+        return self._postings_file.num_rows
 
     @property
     def _postings_file(self) -> IndexFile:
@@ -267,11 +275,8 @@ def rounded_lengths(lengths: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     return (lengths >> bits) << bits
 
 
-def _posting_bytes(postings: Postings) -> int:
-    return _POSTING_BYTES + 2 * len(postings)
-
-
-def _numbers(array: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:
+def numbers_of(array: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:
+    """Return an array of numbers; `ValueError` if there are nulls."""
     if array.null_count:
         raise ValueError(f"{array.null_count} nulls")
     numbers: npt.NDArray[_Number] = array.to_numpy(zero_copy_only=False).astype(kind, copy=False)

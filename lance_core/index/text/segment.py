@@ -8,6 +8,7 @@ import pyroaring
 
 from lance_core.errors import LanceError, UnsupportedFeatureError
 from lance_core.index.segments import OpenSegment
+from lance_core.index.text.old_partition import TERMS_FILE, OldPartition, old_parameters
 from lance_core.index.text.parameters import TextParameters, parse_parameters
 from lance_core.index.text.partition import Partition, reading
 
@@ -29,12 +30,18 @@ class TextSegment:
         """Read what the segment says about itself.
 
         Raises:
-            UnsupportedFeatureError: The index has the layout of an old release, or a tokenizer that is not
-                supported.
+            UnsupportedFeatureError: The index has a tokenizer that is not supported.
             LanceError: Another error of `OpenSegment.open_file`.
         """
+        self.parameters: TextParameters
+        self.partitions: tuple[Partition, ...]
+        self.deleted_fragments = pyroaring.BitMap()
         if not segment.has_file(METADATA_FILE):
-            raise UnsupportedFeatureError("full text index of an old layout", file=segment.directory)
+            terms = segment.open_file(TERMS_FILE)
+            with reading(terms.name):
+                self.parameters = old_parameters(terms.metadata)
+            self.partitions = (OldPartition(segment),)
+            return
         file = segment.open_file(METADATA_FILE)
         metadata = file.metadata
         with reading(file.name):
@@ -45,7 +52,7 @@ class TextSegment:
             if term_format not in _TERM_FORMATS:
                 raise UnsupportedFeatureError("terms of a full text index", found=term_format)
             try:
-                self.parameters: TextParameters = parse_parameters(metadata.get("params", b"null"))
+                self.parameters = parse_parameters(metadata.get("params", b"null"))
             except UnsupportedFeatureError:
                 raise
             except LanceError as error:
@@ -54,7 +61,6 @@ class TextSegment:
                 Partition(segment, _number(number), term_format, self.parameters.block_size)
                 for number in numbers
             )
-            self.deleted_fragments = pyroaring.BitMap()
             if "deleted_fragments" in file.arrow_schema.names:
                 for data in file.read(0, file.num_rows, ["deleted_fragments"]).column(0).to_pylist():
                     self.deleted_fragments |= _bitmap(data)
