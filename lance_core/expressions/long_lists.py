@@ -1,6 +1,6 @@
-"""Long lists of constants in SQL, read without the parser, which takes longer than the search for the values.
+"""Lists of constants in SQL, read without the parser, which takes longer than the search for the values.
 
-A list of numbers or texts after IN is replaced by one text that stands for it. The reader of the parsed
+A list of four or more numbers or texts after IN is replaced by one text that stands for it. The reader of the parsed
 expression puts the values back. If anything about the text is unusual, it is parsed as it is.
 """
 
@@ -13,7 +13,7 @@ import pyarrow.types as types
 
 from lance_core.expressions.coercion import is_string, value_type
 
-_LEAST_VALUES = 64
+_LEAST_VALUES = 4
 _MARK = "\ue000"
 """Private character around the number of a list. A text that has it is not changed."""
 _UNUSUAL = re.compile(rf'["`\\{_MARK}]|--|/\*')

@@ -121,7 +121,11 @@ class IsIn(Expression):
         )
 
     def __hash__(self) -> int:
-        return hash((self.operand, len(self.values), self.has_null))
+        # Caches hold many lists of one length. Three values tell them apart without reading the whole list.
+        # Equal half floats, 0.0 and -0.0, have different hashes in Arrow.
+        count = len(self.values)
+        places = {0, count // 2, count - 1} if count and self.values.type != pa.float16() else ()
+        return hash((self.operand, count, self.has_null, *(self.values[place] for place in places)))
 
 
 @dataclass(frozen=True)

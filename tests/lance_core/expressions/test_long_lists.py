@@ -8,6 +8,7 @@ import pytest
 from lance_core.errors import InvalidInputError
 from lance_core.expressions import long_lists
 from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.tree import Column, IsIn
 
 SCHEMA = pa.schema(
     [
@@ -82,3 +83,21 @@ def test_too_many_values_are_refused() -> None:
     text = f"n IN ({', '.join(map(str, range(100_001)))})"
     with pytest.raises(InvalidInputError, match="100000"):
         parse_filter(text, SCHEMA)
+
+
+def test_lists_have_different_hashes() -> None:
+    """Caches find a list among many of one length without comparing it with each of them."""
+    filters = [parse_filter(f"n IN ({n}, 1, 2, {n + 1}, 4)", SCHEMA) for n in range(1000)]
+    assert len(set(map(hash, filters))) == 1000
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
+def test_equal_lists_have_equal_hashes(kind: pa.DataType) -> None:
+    one, other = (
+        IsIn(Column(("x",), kind), pa.array(values, pa.float64()).cast(kind), False)
+        for values in ([0.0, 1.0], [-0.0, 1.0])
+    )
+    assert one == other
+    assert hash(one) == hash(other)
+    empty = IsIn(Column(("x",), kind), pa.array([], kind), False)
+    assert hash(empty) != hash(one)
