@@ -619,10 +619,10 @@ class MiniBlocks:
         max_def: int,
         has_nulls: bool,
         symbols: SymbolTable | None,
-        items: tuple[_Bytes, _Bytes, int, int] | None,
+        items: tuple[_Bytes | None, _Bytes, int, int] | None,
     ) -> None:
         """Describe pages. `items`: offsets and bytes of dictionary items, their number, and the bits of an
-        offset.
+        offset. Items of one width have no offsets, and the bits are those of an item.
         """
 
     @property
@@ -630,7 +630,7 @@ class MiniBlocks:
         """Whether `take_rows` can take rows of these pages."""
 
     @property
-    def items(self) -> tuple[_Bytes, _Bytes, int, int] | None:
+    def items(self) -> tuple[_Bytes | None, _Bytes, int, int] | None:
         """The dictionary items that the pages were described with."""
 
     def set_lists(

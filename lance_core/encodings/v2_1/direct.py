@@ -50,7 +50,7 @@ class DirectCoding(NamedTuple):
     rep: tuple[str, int] | None
     def_: tuple[str, int] | None
     dictionary_bits: int
-    """Bits of an offset of the dictionary items; 0 without a dictionary."""
+    """Bits of an offset of the dictionary items, or of an item of fixed width; 0 without a dictionary."""
     num_dictionary_items: int
 
 
@@ -73,10 +73,11 @@ def direct_coding(
     if pa.types.is_nested(arrow_type) or pa.types.is_dictionary(arrow_type):
         return None
     has_dictionary = num_dictionary_items is not None
-    if direct.has_offsets:
-        fits = not has_dictionary and direct.bits == offset_bits(arrow_type)
+    value_bits = offset_bits(arrow_type) or fixed_bits(arrow_type)
+    if has_dictionary:
+        fits = not direct.has_offsets and value_bits > 0 and value_bits % 8 == 0
     else:
-        fits = offset_bits(arrow_type) > 0 if has_dictionary else direct.bits == fixed_bits(arrow_type)
+        fits = direct.bits == value_bits and direct.has_offsets == (offset_bits(arrow_type) > 0)
     if not fits:
         return None
     return DirectCoding(
@@ -85,7 +86,7 @@ def direct_coding(
         values=direct,
         rep=None if rep is None else (rep.coding, rep.bits),
         def_=None if def_ is None else (def_.coding, def_.bits),
-        dictionary_bits=offset_bits(arrow_type) if has_dictionary else 0,
+        dictionary_bits=value_bits if has_dictionary else 0,
         num_dictionary_items=num_dictionary_items or 0,
     )
 
@@ -97,9 +98,9 @@ def direct_pages(
     structure = coding.structure
     items = None
     if coding.dictionary_bits:
-        if not isinstance(dictionary, VariableValues) or dictionary.offset_bits != coding.dictionary_bits:
+        items = _items(dictionary, coding)
+        if items is None:
             return None
-        items = dictionary.offsets, dictionary.data, coding.num_dictionary_items, dictionary.offset_bits
     pages = MiniBlocks(
         num_rows,
         places.position.data,
@@ -130,6 +131,19 @@ def direct_pages(
             offset_bits=structure.nesting[1].offset_bits,
         )
     return pages
+
+
+def _items(
+    dictionary: Values | None, coding: DirectCoding
+) -> tuple[pa.Buffer | None, pa.Buffer, int, int] | None:
+    """Return the items of a dictionary for the kernel; None if they have another form than the column."""
+    count, bits = coding.num_dictionary_items, coding.dictionary_bits
+    if isinstance(dictionary, VariableValues) and dictionary.offset_bits == bits:
+        return dictionary.offsets, dictionary.data, count, bits
+    size = count * bits // 8
+    if isinstance(dictionary, FixedValues) and dictionary.bits == bits and dictionary.data.size >= size:
+        return None, dictionary.data.slice(0, size), count, bits
+    return None
 
 
 def direct_array(rows: DecodedRows, leaf_type: pa.DataType, list_type: pa.DataType | None) -> pa.Array:

@@ -72,10 +72,15 @@ void make_page(PyMiniBlocks* self, size_t num_rows, nb::handle positions, nb::ha
     self->symbols = std::move(symbols);
   }
   if (items) {
-    const auto& [offsets, data, count, offset_bits] = *items;
-    self->sources.push_back(std::make_shared<Source>(offsets));
+    const auto& [offsets, data, count, item_bits] = *items;
     self->sources.push_back(std::make_shared<Source>(data));
-    page.items = Items{self->sources[0]->bytes(), self->sources[1]->bytes(), count, offset_bits};
+    page.items = Items{{}, self->sources[0]->bytes(), count, 0, item_bits};
+    if (!offsets.is_none()) {
+      self->sources.push_back(std::make_shared<Source>(offsets));
+      page.items = Items{self->sources[1]->bytes(), self->sources[0]->bytes(), count, item_bits, 0};
+    } else if (item_bits == 0 || item_bits % 8 != 0 || page.items->data.size / (item_bits / 8) != count) {
+      corrupt("%zu items of %u bits in %zu bytes", count, item_bits, page.items->data.size);
+    }
     self->items = nb::cast(*items);
   }
 }

@@ -74,7 +74,7 @@ void ArrowColumns::add(TakenColumn column, size_t num_rows) {
 void ArrowColumns::add(DecodedRows rows, const MiniBlocks& page) {
   size_t num_buffers = rows.data ? 3 : 2;
   // The validity begins with the first wanted item, but the values begin with the first item of the chunk.
-  size_t first_bit = rows.first_value * (page.items ? page.items->offset_bits : page.bits);
+  size_t first_bit = rows.first_value * page.value_bits();
   if (rows.list_offsets && first_bit % 8 != 0) {
     corrupt("values in lists begin at bit %zu", first_bit);
   }

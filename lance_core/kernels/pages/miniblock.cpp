@@ -216,8 +216,13 @@ void decode_values(const MiniBlocks& page, const std::vector<Stream>& buffers, c
   if (page.items) {
     Block indices = std::move(rows.values);
     const Items& items = *page.items;
-    variable(gather_variable({indices.data(), indices.size()}, static_cast<size_t>(counts.total), page.bits,
-                             items.offsets, items.data, items.count, items.offset_bits));
+    Bytes numbers{indices.data(), indices.size()};
+    auto count = static_cast<size_t>(counts.total);
+    if (items.offset_bits == 0) {
+      rows.values = gather_fixed(numbers, count, page.bits, items.data, items.item_bits / 8);
+    } else {
+      variable(gather_variable(numbers, count, page.bits, items.offsets, items.data, items.count, items.offset_bits));
+    }
   }
 }
 
@@ -271,7 +276,7 @@ void decode_lists(const MiniBlocks& page, const Chunks& chunks, const Counts& co
 
 void DecodedRows::add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows,
                            std::vector<uint64_t>& bits) const {
-  unsigned value_bits = page.items ? page.items->offset_bits : page.bits;
+  unsigned value_bits = page.value_bits();
   OffsetReader value_offset(values.data(), value_bits);
   unsigned list_bits = page.lists ? page.lists->offset_bits : 0;
   auto of_values = [&](size_t n) {

@@ -17,10 +17,11 @@ enum class ValueCoding { flat, bitpacked_inline, byte_streams, runs, variable, f
 
 // The items that values are indices of.
 struct Items {
-  Bytes offsets;
+  Bytes offsets;  // none if the items have one width
   Bytes data;
   size_t count;
-  unsigned offset_bits;
+  unsigned offset_bits;  // 0 if the items have one width
+  unsigned item_bits;    // bits of an item of one width, a multiple of 8
 };
 
 // Levels and rows of pages of lists.
@@ -49,6 +50,14 @@ struct MiniBlocks {
   const SymbolTable* symbols = nullptr;
   std::optional<Items> items;
   std::optional<ListShape> lists;
+
+  // Returns the bits of a fixed-width value, or of an offset.
+  unsigned value_bits() const {
+    if (!items) {
+      return bits;
+    }
+    return items->offset_bits == 0 ? items->item_bits : items->offset_bits;
+  }
 
   // Returns whether `take_rows` can take single rows of these pages.
   bool can_take() const { return !lists && shape.num_buffers == 1; }

@@ -132,12 +132,13 @@ class Column {
     }
     unsigned offset_bits = offset_bits_of(*page);
     for (const ChunkCell& cell : cells_) {
-      if (offset_bits_of(*cell.page) != offset_bits || (offset_bits == 0 && cell.page->bits != page->bits)) {
+      if (offset_bits_of(*cell.page) != offset_bits ||
+          (offset_bits == 0 && cell.page->value_bits() != page->value_bits())) {
         corrupt("pages of different types in a column");
       }
     }
     if (offset_bits == 0) {
-      result.values = page->bits == 1 ? take_bits() : take_fixed(page->bits / 8);
+      result.values = page->value_bits() == 1 ? take_bits() : take_fixed(page->value_bits());
     } else {
       take_variable(offset_bits, result);
     }
@@ -452,12 +453,16 @@ class Column {
     }
   }
 
-  Block take_fixed(size_t width) const {
-    if (width == 0 || cells_[0].page->bits % 8 != 0) {
-      corrupt("values of %u bits", cells_[0].page->bits);
+  Block take_fixed(unsigned bits) const {
+    if (bits < 8 || bits % 8 != 0) {
+      corrupt("values of %u bits", bits);
     }
+    size_t width = bits / 8;
     Block out(cells_.size() * width);
-    take_words(width, [](const MiniBlocks&) { return true; }, out.data());
+    take_words(width, [](const MiniBlocks& page) { return !page.items; }, out.data());
+    each_index([&](size_t k, const Items& items, size_t index) {
+      std::memcpy(out.data() + k * width, items.data.data + index * width, width);
+    });
     return out;
   }
 
@@ -493,8 +498,9 @@ class Column {
     });
   }
 
-  // Looks up the items of values that are indices.
-  void look_up(std::vector<Bytes>& stored) const {
+  // Calls `use(k, items, index)` for each value that is the index of an item.
+  template <class Use>
+  void each_index(Use use) const {
     for (size_t width : {1, 2, 4, 8}) {
       auto accept = [&](const MiniBlocks& page) { return page.items && page.bits == 8 * width; };
       Members chosen = members(accept);
@@ -507,18 +513,27 @@ class Column {
         uint64_t index = 0;
         std::memcpy(&index, indices.data() + k * width, width);  // supported hosts are little-endian
         const Items& items = *cells_[k].page->items;
-        size_t offset_width = offset_bytes(items.offset_bits);
-        if (index >= items.count || index + 1 >= items.offsets.size / offset_width) {
+        if (index >= items.count) {
           corrupt("dictionary index %llu of %zu items", static_cast<unsigned long long>(index), items.count);
         }
-        OffsetReader offsets(items.offsets.data, items.offset_bits);
-        size_t begin = offsets[index], end = offsets[index + 1];
-        if (end < begin) {
-          corrupt("dictionary item %llu at [%zu, %zu)", static_cast<unsigned long long>(index), begin, end);
-        }
-        stored[k] = items.data.slice(begin, end - begin);
+        use(k, items, index);
       }
     }
+  }
+
+  // Looks up the items of values that are indices of texts.
+  void look_up(std::vector<Bytes>& stored) const {
+    each_index([&](size_t k, const Items& items, size_t index) {
+      if (index + 1 >= items.offsets.size / offset_bytes(items.offset_bits)) {
+        corrupt("dictionary index %zu in %zu bytes of offsets", index, items.offsets.size);
+      }
+      OffsetReader offsets(items.offsets.data, items.offset_bits);
+      size_t begin = offsets[index], end = offsets[index + 1];
+      if (end < begin) {
+        corrupt("dictionary item %zu at [%zu, %zu)", index, begin, end);
+      }
+      stored[k] = items.data.slice(begin, end - begin);
+    });
   }
 
   void take_variable(unsigned offset_bits, TakenColumn& result) const {

@@ -145,15 +145,15 @@ class PageCondition:
         return None if matched is None else as_buffer(matched[0])
 
     def _by_items(
-        self, one: PageRange, offsets: object, data: object, num_items: int, offset_bits: int
+        self, one: PageRange, offsets: object | None, data: object, num_items: int, item_bits: int
     ) -> tuple[pa.Buffer, bool] | None:
         """Return a byte per dictionary item, 1 if the condition is true for it, and whether null meets it."""
         if num_items * _ROWS_PER_ITEM > one.end - one.start:
             return None
         from lance_core.expressions.evaluate import passing
 
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-        items = pa.Array.from_buffers(one.leaf_type, num_items, buffers)
+        buffers = [pa.py_buffer(part) for part in (offsets, data) if part is not None]
+        items = pa.Array.from_buffers(one.leaf_type, num_items, [None, *buffers])
         name = self.column.path[0]
         try:
             found = passing(self.expression, pa.record_batch({name: items}))

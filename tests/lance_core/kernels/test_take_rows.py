@@ -23,6 +23,8 @@ from support.twins import fsst, inputs, packing, values
 
 SYMBOLS = [bytes([i]) * (i % 8 + 1) for i in range(200)]
 ITEMS = [b"red", b"", b"blue", b"a long item " * 5]
+NUMBERS = [7, 0, 1 << 40, (1 << 62) + 1]
+"""Dictionary items of 64 bits each."""
 WORDS = {
     "flat 1": 1,
     "flat 8": 8,
@@ -36,6 +38,7 @@ WORDS |= {f"inline_bitpacking {bits}": bits for bits in (8, 16, 32, 64)}
 WORDS |= {f"byte_stream_split {bits}": bits for bits in (32, 64)}
 COMPRESSIONS = ("none", "none", "lz4", "zstd")
 TEXTS = ("variable 32", "variable 64", "fsst 32", "fsst 64", "items 8", "items 16", "items 32")
+LOOKED_UP = ("numbers 8", "numbers 16", "numbers 32")
 LEVELS = ("none", "flat", "inline", "packed", "packed, raw tail", "runs")
 NEVER = 1 << 60
 
@@ -59,6 +62,10 @@ class PageOf:
         items = None
         if name == "items":
             items = values.arrow_offsets(ITEMS, 32), b"".join(ITEMS), len(ITEMS), 32
+        elif name == "numbers":
+            items = None, values.integers(NUMBERS, 64), len(NUMBERS), 64
+        if items is not None:
+            name = "flat" if bits == "8" else "inline_bitpacking"
         return MiniBlocks(
             num_rows=sum(self.counts),
             positions=inputs.int64s([position + begin for begin in accumulate(lengths[:-1], initial=0)]),
@@ -66,11 +73,7 @@ class PageOf:
             first_values=inputs.int64s([*accumulate(self.counts, initial=0)]),
             large=self.large,
             compression=self.compression,
-            coding="inline_bitpacking"
-            if name == "items" and bits != "8"
-            else "flat"
-            if name == "items"
-            else name,
+            coding=name,
             bits=int(bits),
             def_=None
             if self.levels == "none"
@@ -120,10 +123,11 @@ def compressed(data: bytes, compression: str) -> bytes:
 
 def random_values(rng: random.Random, name: str, bits: int, count: int) -> tuple[Sequence[object], bytes]:
     """Values, and the buffer of a chunk that holds them."""
-    if name == "items":
-        indices = [rng.randrange(len(ITEMS)) for _ in range(count)]
+    if name in ("items", "numbers"):
+        items: Sequence[object] = ITEMS if name == "items" else NUMBERS
+        indices = [rng.randrange(len(items)) for _ in range(count)]
         data = values.integers(indices, 8) if bits == 8 else packing.pack_inline(indices, bits)
-        return [ITEMS[index] for index in indices], data
+        return [items[index] for index in indices], data
     if name in ("variable", "fsst"):
         texts = [rng.randbytes(rng.choice((0, 1, 7, 30))) for _ in range(count)]
         coded = [fsst.encode(text, SYMBOLS) for text in texts] if name == "fsst" else texts
@@ -185,7 +189,7 @@ def type_of(coding: str) -> pa.DataType:
     name, width = coding.split()
     if name in ("variable", "fsst", "items"):
         return pa.large_binary() if width == "64" else pa.binary()
-    return pa.bool_() if width == "1" else pa.binary(int(width) // 8)
+    return pa.bool_() if width == "1" else pa.binary(8 if name == "numbers" else int(width) // 8)
 
 
 def spelled(coding: str, array: pa.Array | None) -> list[object] | None:
@@ -203,7 +207,7 @@ def spelled(coding: str, array: pa.Array | None) -> list[object] | None:
 
 
 @pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
-@pytest.mark.parametrize("coding", [*WORDS, *TEXTS])
+@pytest.mark.parametrize("coding", [*WORDS, *TEXTS, *LOOKED_UP])
 @settings(max_examples=draws(8), deadline=None)
 @given(st.sampled_from(LEVELS), st.integers(0, 1 << 30))
 def test_rows_in_any_order(coding: str, map_after: int, levels: str, seed: int) -> None:
@@ -237,7 +241,9 @@ def test_rows_in_any_order(coding: str, map_after: int, levels: str, seed: int) 
 
 
 @pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
-@pytest.mark.parametrize("coding", ["flat 64", "inline_bitpacking 16", "variable 32", "fsst 64", "items 16"])
+@pytest.mark.parametrize(
+    "coding", ["flat 64", "inline_bitpacking 16", "variable 32", "fsst 64", "items 16", "numbers 8"]
+)
 @settings(max_examples=draws(40), deadline=None)
 @given(st.sampled_from(LEVELS), st.integers(0, 1 << 30))
 def test_changed_bytes(coding: str, map_after: int, levels: str, seed: int) -> None:
@@ -313,6 +319,37 @@ def test_pages_of_different_types() -> None:
         rows = inputs.int64s([0, len(pages[0].found)])
         with file_of(bytes_of(pages), 0) as (_, file):
             assert kernels.take_rows([([column_of(pages, file)], rows, None)], 1, 2).is_there == [False]
+
+
+def test_pages_with_and_without_a_dictionary() -> None:
+    rng = random.Random(3)
+    pages = [random_page(rng, coding, "none") for coding in ("flat 64", "numbers 8", "numbers 16")]
+    found = [value for page in pages for value in page.found]
+    rows = rng.sample(range(len(found)), 20)
+    with file_of(bytes_of(pages), 0) as (_, file):
+        parts = [([column_of(pages, file)], inputs.int64s(rows), None)]
+        assert take("flat 64", parts, 1, len(rows)) == [[found[row] for row in rows]]
+
+
+@pytest.mark.parametrize("bits", [0, 4, 32, 128])
+def test_items_of_another_width(bits: int) -> None:
+    """T22: items that are not as many values of their width as there are bytes."""
+    with pytest.raises(CorruptData, match=f"4 items of {bits} bits in 32 bytes"):
+        MiniBlocks(
+            1,
+            inputs.int64s([0]),
+            inputs.int64s([8]),
+            inputs.int64s([0, 1]),
+            False,
+            "none",
+            "flat",
+            8,
+            None,
+            0,
+            False,
+            None,
+            (None, values.integers(NUMBERS, 64), len(NUMBERS), bits),
+        )
 
 
 def test_what_nobody_imports() -> None:
