@@ -15,6 +15,7 @@ from lance_core.file.column_readers import ColumnReader
 from lance_core.file.data_file import ModernFile, open_data_file
 from lance_core.file.footer import FileVersion
 from lance_core.file.page_errors import located
+from lance_core.file.page_ranges import decode_page_ranges
 from lance_core.schema import Field, Schema, leaves, nodes
 from lance_core.storage.base import ReadableFile
 
@@ -108,7 +109,7 @@ class IndexFile:
         note("parts_loaded")
         names = self.arrow_schema.names if names is None else names
         columns = [self._column(name) for name in names]  # also of a file without rows
-        return self._batch(names, [column.read(start, end) if start < end else [] for column in columns])
+        return self._batch(names, _read(columns, start, end) if start < end else [[] for _ in columns])
 
     def take(self, rows: Rows, names: Sequence[str]) -> pa.RecordBatch:
         """Return some columns at `rows`, which are strictly ascending; errors are those of `read`.
@@ -154,6 +155,18 @@ class IndexFile:
                 "columns of an index file", file=self.name, expected=name, found=self.arrow_schema.names
             )
         return self._columns[place]
+
+
+def _read(columns: Sequence[ColumnReader], start: int, end: int) -> list[list[pa.Array]]:
+    """Return the arrays of the rows `[start, end)` of each column, by one kernel call for all that it reads."""
+    ranges = [column.page_ranges(start, end) for column in columns]
+    decoded = iter(decode_page_ranges([one for some in ranges for one in some or ()]))
+    found = []
+    for column, some in zip(columns, ranges, strict=True):
+        arrays = [next(decoded) for _ in some or ()]
+        known = [array for array in arrays if array is not None]
+        found.append(known if known and len(known) == len(arrays) else column.read(start, end))
+    return found
 
 
 def _columns_of(version: FileVersion, file: IndexFile) -> list[tuple[Field, dict[int, int]]]:
