@@ -1,7 +1,7 @@
 """Lists of constants in SQL, read without the parser, which takes longer than the search for the values.
 
-A list of four or more numbers or texts after IN is replaced by one text that stands for it. The reader of the parsed
-expression puts the values back. If anything about the text is unusual, it is parsed as it is.
+A list of four or more numbers or texts after IN is replaced by one text that stands for it. The reader of the
+parsed expression puts the values back. If anything about the text is unusual, it is parsed as it is.
 """
 
 from __future__ import annotations

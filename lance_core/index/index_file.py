@@ -158,7 +158,7 @@ class IndexFile:
 
 
 def _read(columns: Sequence[ColumnReader], start: int, end: int) -> list[list[pa.Array]]:
-    """Return the arrays of the rows `[start, end)` of each column, by one kernel call for all that it reads."""
+    """Return the arrays of the rows `[start, end)` of each column, by one kernel call if it reads them."""
     ranges = [column.page_ranges(start, end) for column in columns]
     decoded = iter(decode_page_ranges([one for some in ranges for one in some or ()]))
     found = []

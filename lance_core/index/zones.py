@@ -78,12 +78,10 @@ def zones_of(batches: Iterable[pa.RecordBatch], rows_per_zone: int) -> Iterator[
     waiting = _Waiting(rows_per_zone)
     for batch in batches:
         values, addresses = batch.column(VALUE), np.asarray(batch.column(ROW_KEY))
-        fragments = addresses >> np.uint64(32)
-        cuts = [0, *(np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist(), len(addresses)]
-        for start, end in pairwise(cuts):
-            if start < end and waiting.num_rows and waiting.fragment != fragments[start]:
+        for start, end in pairwise(_fragment_cuts(addresses)):
+            if waiting.num_rows and waiting.fragment != int(addresses[start]) >> 32:
                 yield waiting.take()
-            if waiting.num_rows and start < end:  # they complete a zone
+            if waiting.num_rows:  # they complete a zone
                 count = min(end - start, rows_per_zone - waiting.num_rows)
                 waiting.add(values.slice(start, count), addresses[start : start + count])
                 start += count
@@ -96,6 +94,16 @@ def zones_of(batches: Iterable[pa.RecordBatch], rows_per_zone: int) -> Iterator[
                 waiting.add(values.slice(start + whole, end - start - whole), addresses[start + whole : end])
     if waiting.num_rows:
         yield waiting.take()
+
+
+def _fragment_cuts(addresses: Rows) -> list[int]:
+    """Return where each fragment begins among ascending addresses, and the number of rows."""
+    if not len(addresses):
+        return [0]
+    if int(addresses[0]) >> 32 == int(addresses[-1]) >> 32:
+        return [0, len(addresses)]
+    fragments = addresses >> np.uint64(32)
+    return [0, *(np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist(), len(addresses)]
 
 
 class _Waiting:

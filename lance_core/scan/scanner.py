@@ -18,6 +18,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import Projection, project
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
 from lance_core.scan.rows import count_plan_rows, plan_batches, plan_table
+from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_projection
 from lance_core.scan.run.stored_scan import scan_stored
 from lance_core.scan.session import default_session, session_of
@@ -134,6 +135,12 @@ class LanceScanner:
         """Return the same scan with the pages that it reads checked; see `ScanOptions.verify_checksums`."""
         options = replace(self._options, verify_checksums=True)
         return LanceScanner(self._snapshot, options, self._callback)
+
+    def with_bounded_memory(self, most_bytes: int) -> LanceScanner:
+        """Return the same scan, which decodes at most about `most_bytes` ahead of its reader."""
+        scanner = LanceScanner(self._snapshot, self._options, self._callback)
+        scanner._budget = MemoryBudget(most_bytes, self._budget)
+        return scanner
 
     def to_table(self) -> pa.Table:
         """Return all rows as a table."""

@@ -21,6 +21,10 @@ from lance_core.schema.logical_types import LANCE_JSON
 from lance_core.table.snapshot import Snapshot
 
 _BATCH_BYTES = 4 << 20
+_AHEAD_BYTES = 16 << 20
+"""Bytes of rows that are decoded ahead of a build from local disks. More would not make it faster. Reads of
+remote storage have no such bound, since many requests have to be under way.
+"""
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,10 @@ def indexed_rows(
     def scan() -> Iterator[pa.RecordBatch]:
         if not fragment_ids:
             return
-        for batch in scan_for_change(snapshot, options).to_batches():
+        scanner = scan_for_change(snapshot, options)
+        if not snapshot.storage.is_remote:
+            scanner = scanner.with_bounded_memory(_AHEAD_BYTES)
+        for batch in scanner.to_batches():
             values, keys = batch.column(0), batch.column(ROW_ID if by_id else ROW_ADDRESS)
             if isinstance(values, pa.ExtensionArray):
                 values = values.storage

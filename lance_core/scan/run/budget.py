@@ -31,8 +31,10 @@ class MemoryBudget:
     decoded ahead when others need the room.
     """
 
-    def __init__(self, limit_bytes: int) -> None:
+    def __init__(self, limit_bytes: int, whole: MemoryBudget | None = None) -> None:
+        """Make a budget of `limit_bytes`. If it is a part of another one, its bytes count there, too."""
         self.limit_bytes = limit_bytes
+        self._whole = whole
         self.begin()
         begin_anew_after_fork(self)
 
@@ -44,14 +46,25 @@ class MemoryBudget:
         self._peak = 0
         self._borrowers: WeakSet[Borrower] = WeakSet()
         self._taken_back = 0.0
+        self._of_whole = None if self._whole is None else self._whole.require(0)
 
     def lend(self, borrower: Borrower) -> None:
         """Remember who can give bytes back, for as long as it lives."""
+        if self._whole is not None:
+            self._whole.lend(borrower)
+            return
         with self._lock:
             self._borrowers.add(borrower)
 
     def take_back(self) -> None:
-        """Ask all borrowers to give back what they do not need now, at most every `_TAKE_BACK_SECONDS`."""
+        """Ask all borrowers to give back what they do not need now, at most every `_TAKE_BACK_SECONDS`.
+
+        A part asks nobody as long as its own limit is what it lacks.
+        """
+        if self._whole is not None:
+            if self._whole.share_bytes <= self.share_bytes:
+                self._whole.take_back()
+            return
         now = time.monotonic()
         with self._lock:
             if now - self._taken_back < _TAKE_BACK_SECONDS:
@@ -71,7 +84,8 @@ class MemoryBudget:
         """Bytes that a stream should request at once: an eighth of the room, so that other streams find
         some.
         """
-        return max(0, self.limit_bytes - self._used) // 8
+        share = max(0, self.limit_bytes - self._used) // 8
+        return share if self._whole is None else min(share, self._whole.share_bytes)
 
     @property
     def peak_bytes(self) -> int:
@@ -100,6 +114,12 @@ class MemoryBudget:
         with self._lock:
             used = self._used + num_bytes - reservation.num_bytes
             if not required and used > self.limit_bytes:
+                return False
+            if (
+                self._whole is not None
+                and self._of_whole is not None
+                and not self._whole._change(self._of_whole, used, required=required)
+            ):
                 return False
             self._used = used
             self._peak = max(self._peak, used)

@@ -19,6 +19,48 @@ def test_reading_ahead_stays_below_the_limit_and_what_is_required_does_not_wait(
     assert budget.peak_bytes == 120
 
 
+def test_bytes_of_a_part_count_in_the_whole_budget():
+    """T33: a part has a limit of its own, and takes no more than the whole budget has left."""
+    whole = MemoryBudget(100)
+    part = MemoryBudget(60, whole)
+    held = part.require(40)
+    assert (part.used_bytes, whole.used_bytes) == (40, 40)
+    assert part.reserve(30, required=False) is None
+    assert part.share_bytes == (60 - 40) // 8
+    other = whole.require(55)
+    assert part.reserve(10, required=False) is None
+    assert part.share_bytes == (100 - 95) // 8
+    assert (part.used_bytes, whole.used_bytes) == (40, 95)
+    with part.require(10):
+        assert (part.used_bytes, whole.used_bytes) == (50, 105)
+    held.release()
+    other.release()
+    assert (part.used_bytes, whole.used_bytes) == (0, 0)
+
+
+class _Asked:
+    """A borrower that counts how often it is asked."""
+
+    times = 0
+
+    def give_back(self) -> None:
+        self.times += 1
+
+
+def test_a_part_asks_borrowers_only_if_the_whole_budget_is_short():
+    """T33: builds within a small part leave the rows that other streams decoded ahead."""
+    whole = MemoryBudget(100)
+    part = MemoryBudget(60, whole)
+    borrower = _Asked()
+    part.lend(borrower)
+    with part.require(50):
+        part.take_back()
+    assert borrower.times == 0
+    with whole.require(90):
+        part.take_back()
+    assert borrower.times == 1
+
+
 def test_a_reservation_takes_the_real_size_and_ends_once():
     """T33: the bytes of a reservation return to the budget once, however often it is released."""
     budget = MemoryBudget(100)
