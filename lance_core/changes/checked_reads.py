@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
-from lance_core.scan.scanner import LanceScanner, stored_batches
+from lance_core.scan.scanner import LanceScanner, bounded_scan, stored_batches
 from lance_core.scan.session import session_of
 from lance_core.scan.take.address_finder import AddressFinder
 from lance_core.scan.take.row_taker import RowTaker
@@ -22,9 +22,17 @@ from lance_core.schema import Field
 from lance_core.table.snapshot import Snapshot
 
 
-def scan_for_change(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
-    """Return a scan whose reads raise `CorruptFileError` if a page differs from its checksum."""
-    return LanceScanner(snapshot, replace(options, verify_checksums=True))
+def scan_for_change(
+    snapshot: Snapshot, options: ScanOptions, *, ahead_bytes: int | None = None
+) -> LanceScanner:
+    """Return a scan whose reads raise `CorruptFileError` if a page differs from its checksum.
+
+    `ahead_bytes` bounds the rows that are decoded ahead of the reader; None: the session's budget alone does.
+    """
+    checked = replace(options, verify_checksums=True)
+    if ahead_bytes is None:
+        return LanceScanner(snapshot, checked)
+    return bounded_scan(snapshot, checked, ahead_bytes)
 
 
 def address_finder(snapshot: Snapshot) -> AddressFinder:

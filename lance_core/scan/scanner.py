@@ -136,12 +136,6 @@ class LanceScanner:
         options = replace(self._options, verify_checksums=True)
         return LanceScanner(self._snapshot, options, self._callback)
 
-    def with_bounded_memory(self, most_bytes: int) -> LanceScanner:
-        """Return the same scan, which decodes at most about `most_bytes` ahead of its reader."""
-        scanner = LanceScanner(self._snapshot, self._options, self._callback)
-        scanner._budget = MemoryBudget(most_bytes, self._budget)
-        return scanner
-
     def to_table(self) -> pa.Table:
         """Return all rows as a table."""
         if self._callback is None:
@@ -229,6 +223,13 @@ def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) ->
     if isinstance(columns, dict):
         return session.taker(snapshot, None, bind_columns(snapshot.manifest.schema, columns))
     return session.taker(snapshot, column_names(columns))
+
+
+def bounded_scan(snapshot: Snapshot, options: ScanOptions, most_bytes: int) -> LanceScanner:
+    """Return a scan that decodes at most about `most_bytes` ahead of its reader."""
+    scanner = LanceScanner(snapshot, options)
+    scanner._budget = MemoryBudget(most_bytes, scanner._budget)
+    return scanner
 
 
 def stored_batches(

@@ -124,10 +124,8 @@ def indexed_rows(
     def scan() -> Iterator[pa.RecordBatch]:
         if not fragment_ids:
             return
-        scanner = scan_for_change(snapshot, options)
-        if not snapshot.storage.is_remote:
-            scanner = scanner.with_bounded_memory(_AHEAD_BYTES)
-        for batch in scanner.to_batches():
+        ahead = None if snapshot.storage.is_remote else _AHEAD_BYTES
+        for batch in scan_for_change(snapshot, options, ahead_bytes=ahead).to_batches():
             values, keys = batch.column(0), batch.column(ROW_ID if by_id else ROW_ADDRESS)
             if isinstance(values, pa.ExtensionArray):
                 values = values.storage
