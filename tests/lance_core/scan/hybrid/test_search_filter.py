@@ -214,7 +214,6 @@ def test_the_metric_is_that_of_the_index(tmp_path: Path) -> None:
             "there is no column '_distance'",
         ),
     ],
-    ids=str,
 )
 def test_wrong_filters_are_named(tmp_path: Path, arguments: dict[str, Any], words: str) -> None:
     dataset = lance_core.write_dataset(rows_of(50), tmp_path / "t.lance")
