@@ -138,7 +138,7 @@ class FilterWindows(Source[FilterWindow]):
             else:
                 reads.append(read)
                 num_bytes -= read.num_bytes
-                if fragment.has_more:  # the rest of the window would be a few rows, which cost as many more
+                if fragment.has_more:  # a few rows to fill the window would cost as much as thousands
                     break
         self._most_together = min(2 * self._most_together, _MOST_TOGETHER)
         return FilterWindow(tuple(reads)) if reads else None

@@ -101,7 +101,7 @@ def test_hidden_rows_pass_no_search(read: Read, search_filter: str, prefilter: b
     }
     shown = ["id", "_distance" if search_filter == "text" else "_score"]
     found = read("third", columns=shown, prefilter=prefilter, **both)
-    # What a table of the visible rows alone has: the expected rows come from searches of the whole table.
+    # Searches of the whole table give the expected rows, without those that are hidden.
     group = {"filter": "group = 3", "prefilter": True}
     red = read("whole", columns=["id"], full_text_query=both["full_text_query"], **group)["id"]
     near = read("whole", columns=["id"], nearest={**both["nearest"], "k": 1000}, **group)["id"].to_pylist()
