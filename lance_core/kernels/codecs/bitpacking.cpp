@@ -5,31 +5,29 @@
 namespace lance {
 namespace {
 
-// The packed words of a group form LANES columns. Reading row by row, the inner loop runs over consecutive input words
-// and consecutive output values, which the compiler turns into vector instructions even though the bit width is a
-// run-time value.
+// Row by row, so that consecutive packed words become consecutive values. Whatever the width of a value, `Lanes` shifts
+// words of 64 bits, and the masks cut off what comes in from the value beside it. Otherwise the compiler would handle
+// words of 64 bits one by one, since it unrolls their short loop first, and those of 8 bits as numbers of 32.
 template <class T>
 inline __attribute__((always_inline)) void unpack_rows(const uint8_t* packed, unsigned bits, T* out) {
   constexpr unsigned kBits = sizeof(T) * 8;
-  constexpr unsigned kLanes = kGroup / kBits;
-  constexpr unsigned kOrder[8] = {0, 4, 2, 6, 1, 5, 3, 7};
-  const T mask = bits == kBits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << bits) - 1);
   for (unsigned row = 0; row < kBits; ++row) {
-    T* to = out + 16 * kOrder[row / 8] + 128 * (row % 8);
-    unsigned first = row * bits / kBits;
+    auto* to = reinterpret_cast<uint8_t*>(out + first_of_row(row));
+    const uint8_t* low = packed + row * bits / kBits * kRowBytes;
     unsigned shift = row * bits % kBits;
-    const uint8_t* low = packed + first * kLanes * sizeof(T);
     if (shift + bits <= kBits) {
-      for (unsigned lane = 0; lane < kLanes; ++lane) {
-        to[lane] = static_cast<T>(load<T>(low + lane * sizeof(T)) >> shift) & mask;
+      const uint64_t mask = in_each<T>(low_bits<T>(bits));
+      for (size_t at = 0; at < kRowBytes; at += sizeof(Lanes)) {
+        store<Lanes>(to + at, (load<Lanes>(low + at) >> shift) & mask);
       }
     } else {
+      const uint8_t* high = low + kRowBytes;
       unsigned left = kBits - shift;
-      const uint8_t* high = low + kLanes * sizeof(T);
-      for (unsigned lane = 0; lane < kLanes; ++lane) {
-        T word = load<T>(low + lane * sizeof(T));
-        T next = load<T>(high + lane * sizeof(T));
-        to[lane] = static_cast<T>(static_cast<T>(word >> shift) | static_cast<T>(next << left)) & mask;
+      const uint64_t low_mask = in_each<T>(low_bits<T>(left));
+      const uint64_t high_mask = in_each<T>(low_bits<T>(bits)) & ~low_mask;
+      for (size_t at = 0; at < kRowBytes; at += sizeof(Lanes)) {
+        store<Lanes>(to + at,
+                     ((load<Lanes>(low + at) >> shift) & low_mask) | ((load<Lanes>(high + at) << left) & high_mask));
       }
     }
   }

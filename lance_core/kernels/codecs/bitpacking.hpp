@@ -11,6 +11,30 @@ constexpr size_t kGroup = 1024;
 // Returns the bytes of one packed group.
 inline size_t packed_bytes(size_t bits) { return kGroup / 8 * bits; }
 
+// Bytes of a row of packed words, in which each value of a group lies in one lane of the width of its type.
+constexpr size_t kRowBytes = kGroup / 8;
+
+// Words of a row that vector instructions handle together.
+using Lanes = uint64_t __attribute__((vector_size(32)));
+
+// Returns the number of the first value of a row. The others follow it.
+constexpr unsigned first_of_row(unsigned row) {
+  constexpr unsigned kOrder[8] = {0, 4, 2, 6, 1, 5, 3, 7};
+  return 16 * kOrder[row / 8] + 128 * (row % 8);
+}
+
+// Returns a word whose lowest `bits` bits are ones.
+template <class T>
+constexpr T low_bits(unsigned bits) {
+  return bits == sizeof(T) * 8 ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << bits) - 1);
+}
+
+// Returns 64 bits that repeat a word.
+template <class T>
+constexpr uint64_t in_each(T word) {
+  return word * (~uint64_t{0} / static_cast<T>(~T{0}));
+}
+
 // Unpacks one group. `bits` is in 0..8*sizeof(T), `packed` has packed_bytes(bits) bytes, `out` has 1024 values.
 template <class T>
 void unpack_group(const uint8_t* packed, unsigned bits, T* out);
@@ -40,12 +64,11 @@ struct PackedPlace {
 
   // Returns the value from the words at this position. The second word is used only if the value is split.
   T value(T first, T second) const {
-    const T mask = bits == kBits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << bits) - 1);
     auto word = static_cast<T>(first >> shift);
     if (is_split()) {
       word |= static_cast<T>(second << (kBits - shift));
     }
-    return word & mask;
+    return word & low_bits<T>(bits);
   }
 };
 

@@ -7,34 +7,29 @@
 namespace lance {
 namespace {
 
-// The reverse of unpacking: row by row, so that the inner loop runs over consecutive values and consecutive words.
+// The reverse of unpacking.
 template <class T>
 inline __attribute__((always_inline)) void pack_rows(const T* values, unsigned bits, uint8_t* out) {
   constexpr unsigned kBits = sizeof(T) * 8;
-  constexpr unsigned kLanes = kGroup / kBits;
-  constexpr unsigned kOrder[8] = {0, 4, 2, 6, 1, 5, 3, 7};
-  const T mask = bits == kBits ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << bits) - 1);
-  T word[kLanes] = {};
+  constexpr size_t kNumLanes = kRowBytes / sizeof(Lanes);
+  const T mask = low_bits<T>(bits);
+  Lanes words[kNumLanes] = {};
   unsigned filled = 0;
   for (unsigned row = 0; row < kBits; ++row) {
-    const T* from = values + 16 * kOrder[row / 8] + 128 * (row % 8);
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-      word[lane] |= static_cast<T>(static_cast<T>(from[lane] & mask) << filled);
+    const auto* from = reinterpret_cast<const uint8_t*>(values + first_of_row(row));
+    const uint64_t low_mask = in_each<T>(mask & low_bits<T>(kBits - filled));  // bits that this word has room for
+    for (size_t i = 0; i < kNumLanes; ++i) {
+      words[i] |= (load<Lanes>(from + i * sizeof(Lanes)) & low_mask) << filled;
     }
     filled += bits;
     if (filled >= kBits) {
-      std::memcpy(out, word, sizeof word);
-      out += sizeof word;
+      std::memcpy(out, words, kRowBytes);
+      out += kRowBytes;
       filled -= kBits;
       unsigned kept = bits - filled;  // bits of this row in the word just stored
-      if (filled == 0) {
-        for (unsigned lane = 0; lane < kLanes; ++lane) {
-          word[lane] = 0;
-        }
-      } else {
-        for (unsigned lane = 0; lane < kLanes; ++lane) {
-          word[lane] = static_cast<T>(static_cast<T>(from[lane] & mask) >> kept);
-        }
+      const uint64_t high_mask = filled == 0 ? 0 : in_each<T>(mask) & ~in_each<T>(low_bits<T>(kept));
+      for (size_t i = 0; i < kNumLanes; ++i) {
+        words[i] = (load<Lanes>(from + i * sizeof(Lanes)) & high_mask) >> (filled == 0 ? 0 : kept);
       }
     }
   }
