@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from urllib.parse import unquote
 
-import pyarrow as pa
 from pyarrow import flight
 
 from flight_server.errors import REFUSALS, TRAILER, flight_error, report_error, status_code
@@ -167,9 +166,9 @@ class Call:
         """Whether the steps of this request are traced."""
         return self._trace is not None
 
-    def sent(self, rows: pa.RecordBatch) -> None:
+    def sent(self, num_rows: int, num_bytes: int) -> None:
         """Count rows that go to the client."""
-        self._service.meters.sent(self._name, rows)
+        self._service.meters.sent(self._name, num_rows, num_bytes)
 
     def received(self, num_rows: int, num_bytes: int) -> None:
         """Count rows that came from the client."""

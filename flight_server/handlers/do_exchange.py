@@ -39,7 +39,7 @@ def do_exchange(
                 service.send_rate.wait(caller)
                 with lookup.rows(keys) as rows:
                     writer.write_batch(rows)
-                    call.sent(rows)
+                    size = num_bytes(rows)
+                    call.sent(rows.num_rows, size)
                     num_rows += rows.num_rows
-                    if service.send_rate.is_limited:
-                        service.send_rate.spend(caller, num_bytes(rows))
+                    service.send_rate.spend(caller, size)

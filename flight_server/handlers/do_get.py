@@ -12,8 +12,6 @@ from pyarrow import flight, ipc
 from flight_server.handlers.call import Call, named
 from flight_server.handlers.rpc import rpc
 from flight_server.handlers.thread_state import kept_thread_state
-from flight_server.limits.rate import SendRate
-from flight_server.limits.turns import StreamTurns
 from flight_server.limits.wire import WireChoice
 from flight_server.reading.one_reader import one_reader
 from flight_server.reading.reads import BatchRun, ScanStream
@@ -56,14 +54,9 @@ def _parts(service: Service, call: Call, stream: ScanStream) -> Generator[Part |
     An error before None fails the call.
     """
     admit = service.admission.lookup if stream.is_lookup else service.admission.stream
-    caller = call.caller
-    with call, admit(caller), closing(stream.runs):
+    with call, admit(call.caller), closing(stream.runs):
         yield None
-        runs = _until_stopped(service, call, stream)
-        # The turn comes after the rate: a stream that waits for its rate must not keep a turn from others.
-        if service.send_rate.is_limited:
-            runs = _within_rate(service.send_rate, caller, runs)
-        runs = _in_turns(service.turns.stream(), runs)
+        runs = _sent_in_turns(service, call, stream)
         if call.is_verbose:
             runs = _counted(call, runs)
         if stream.has_dictionaries:
@@ -108,30 +101,22 @@ def _traced(call: Call, parts: Generator[Part | None, None, None]) -> Generator[
             del part  # its memory must be free when the next one is asked for
 
 
-def _until_stopped(service: Service, call: Call, stream: ScanStream) -> Iterator[BatchRun]:
-    while (run := next(stream.runs, None)) is not None:
-        service.admission.check_stream()
-        call.sent(run.rows)
-        yield run
-        del run  # its memory must be free when the next one is asked for
+def _sent_in_turns(service: Service, call: Call, stream: ScanStream) -> Iterator[BatchRun]:
+    """Yield the runs of a stream, each when the caller may get more bytes and the stream has its turn.
 
-
-def _within_rate(rate: SendRate, caller: str, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
-    """Yield the same runs, none before the caller may get more bytes."""
-    while True:
-        rate.wait(caller)
-        if (run := next(runs, None)) is None:
-            return
-        rate.spend(caller, num_bytes(run.rows))
-        yield run
-        del run  # its memory must be free when the next one is asked for
-
-
-def _in_turns(turns: StreamTurns, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:
-    """Yield the same runs, each when the stream has its turn to send."""
+    The turn comes last: a stream that waits for its rate or for its rows must not keep a turn from others.
+    """
+    caller, rate, turns = call.caller, service.send_rate, service.turns.stream()
     try:
-        while (run := next(runs, None)) is not None:
-            turns.begin(num_bytes(run.rows))
+        while True:
+            rate.wait(caller)
+            if (run := next(stream.runs, None)) is None:
+                return
+            service.admission.check_stream()
+            size = num_bytes(run.rows)
+            call.sent(run.rows.num_rows, size)
+            rate.spend(caller, size)
+            turns.begin(size)
             yield run
             del run  # its memory must be free when the next one is asked for
             turns.end()

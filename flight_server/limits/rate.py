@@ -26,11 +26,6 @@ class SendRate:
         self._paid: dict[str, float] = {}
         """Time at which each caller will have paid for all that was sent to it."""
 
-    @property
-    def is_limited(self) -> bool:
-        """Whether there is a limit. Without one, nobody has to count bytes."""
-        return self._bytes_per_second is not None
-
     def wait(self, caller: str) -> None:
         """Wait until the caller may get more. Raises DrainingError if the server stops meanwhile."""
         if self._bytes_per_second is None:

@@ -63,9 +63,9 @@ class Meters:
             self._ended[rpc, action, code, error] += 1
             self._seconds.add((rpc, action), seconds)
 
-    def sent(self, rpc: str, rows: pa.RecordBatch) -> None:
+    def sent(self, rpc: str, num_rows: int, num_bytes: int) -> None:
         """Count rows that are sent."""
-        self._moved("sent", rpc, rows.num_rows, num_bytes(rows))
+        self._moved("sent", rpc, num_rows, num_bytes)
 
     def received(self, rpc: str, num_rows: int, num_bytes: int) -> None:
         """Count rows that were received and checked."""
