@@ -68,11 +68,11 @@ def main() -> None:
                     measurements.append(measurement)
                     _remote_rows(measurement)
                     ratios += flight_scan.ratios(measurement)
-            with stream_budget.with_clients(ours, plain, held) as peers:
-                for dataset in datasets:
-                    for request, found, compared in stream_budget.measure_all(dataset, peers, options.runs):
-                        stream_budget.print_budget(f"{dataset.name}, {request.name}", found)
-                        ratios += compared
+            for dataset in datasets:
+                all_servers = (ours, plain, held)
+                for request, found, compared in stream_budget.measure_all(dataset, all_servers, options.runs):
+                    stream_budget.print_budget(f"{dataset.name}, {request.name}", found)
+                    ratios += compared
             if options.only == "" or {"clients", "spark"} & set(chosen):
                 (mixed,) = prepare(options.folder, options.scale, [CLIENTS_DATASET])
                 engines = options.only == "" or "clients" in chosen
