@@ -360,6 +360,9 @@ def split_variable_rows(
 def set_positions(bits: _Bytes, start: int, n: int) -> Block:
     """Return the positions (int64, ascending) of the set bits of `[start, start + n)`, from `start` on."""
 
+def bits_except(positions: _Bytes, n: int) -> Block:
+    """Return a bitmap of n bits, all set but those at `positions` (uint32, each below n)."""
+
 def fixed_zones(
     values: _Bytes,
     validity: _Bytes | None,

@@ -492,6 +492,13 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("bits"), nb::arg("start"), nb::arg("n"));
   m.def(
+      "bits_except",
+      [](nb::handle positions, size_t n) {
+        Source source(positions);
+        return without_gil([&] { return bits_except(source.bytes(), n); });
+      },
+      nb::arg("positions"), nb::arg("n"));
+  m.def(
       "fixed_zones",
       [](nb::handle values, nb::handle validity, size_t start, size_t num_values, size_t rows_per_zone,
          const char* order, size_t width) {

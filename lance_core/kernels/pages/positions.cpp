@@ -39,4 +39,20 @@ Block set_positions(Bytes bits, size_t start, size_t n) {
   return positions;
 }
 
+Block bits_except(Bytes positions, size_t n) {
+  if (positions.size % sizeof(uint32_t) != 0) {
+    corrupt("%zu bytes of positions of 4 bytes", positions.size);
+  }
+  Block bits(ceil8(n));
+  std::memset(bits.data(), 0xff, bits.size());
+  for (size_t at = 0; at < positions.size; at += sizeof(uint32_t)) {
+    auto position = load<uint32_t>(positions.data + at);
+    if (position >= n) {
+      corrupt("position %u in a bitmap of %zu bits", position, n);
+    }
+    bits.data()[position / 8] &= static_cast<uint8_t>(~(1u << position % 8));
+  }
+  return bits;
+}
+
 }  // namespace lance

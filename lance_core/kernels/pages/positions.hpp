@@ -8,5 +8,7 @@ namespace lance {
 
 // Returns the positions (int64, ascending) of the set bits of [start, start + n), counted from `start`.
 Block set_positions(Bytes bits, size_t start, size_t n);
+// Returns a bitmap of n bits, all set but those at `positions` (uint32, each below n).
+Block bits_except(Bytes positions, size_t n);
 
 }  // namespace lance

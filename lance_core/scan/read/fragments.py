@@ -19,7 +19,7 @@ from lance_core.scan.plan.projection import (
 )
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.columns import Column, ExpressionColumn, Parts, find_parts, open_column
-from lance_core.scan.read.live_rows import LiveRows, Offsets, drop_rows
+from lance_core.scan.read.live_rows import LiveRows, Offsets
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import LiveColumn, RowColumns
 from lance_core.schema.fields import Field
@@ -54,13 +54,11 @@ class FragmentReader:
 
     def num_live_rows(self, start: int, end: int) -> int:
         """Return the number of live rows of the physical range `[start, end)`."""
-        return end - start - len(self._live.deleted_between(start, end))
+        return self._live.num_live(start, end)
 
     def live_rows(self, start: int, end: int) -> Offsets:
         """Return the numbers of the live rows of the physical range `[start, end)`."""
-        rows = np.arange(start, end)
-        deleted = self._live.deleted_between(start, end)
-        return np.delete(rows, deleted) if len(deleted) else rows
+        return self._live.live_between(start, end)
 
     def only_live(self, rows: Offsets) -> Offsets:
         """Return ascending physical rows without the deleted rows."""
@@ -75,12 +73,11 @@ class FragmentReader:
 
     def read(self, column: int, start: int, end: int) -> list[pa.Array]:
         """Return the live rows of the physical range `[start, end)` of one column."""
-        return self.live(self.columns[column].read(start, end), start, end)
+        return self.live(self.columns[column].read(start, end), start)
 
-    def live(self, arrays: list[pa.Array], start: int, end: int) -> list[pa.Array]:
-        """Drop the deleted rows from arrays that have all rows of the physical range `[start, end)`."""
-        deleted = self._live.deleted_between(start, end)
-        return drop_rows(arrays, deleted) if len(deleted) else arrays
+    def live(self, arrays: list[pa.Array], start: int) -> list[pa.Array]:
+        """Drop the deleted rows from arrays, whose rows are the physical rows from `start` on."""
+        return self._live.drop_deleted(arrays, start)
 
 
 class FragmentOpener:

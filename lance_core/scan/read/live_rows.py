@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.encodings.values import concat_arrays, take_values
+from lance_core.encodings.values import as_buffer, concat_arrays, take_values
+from lance_core.kernels import bits_except, set_positions
+from lance_core.table.fragment import MAX_ROWS
 
 Offsets = npt.NDArray[np.int64]
-
-_NO_ROWS: Offsets = np.array([], np.int64)
 
 # Up to this many runs of live rows, joining slices (a copy per run) is faster than filtering for every type,
 # measured on windows of 100k rows. With more runs `filter` is faster for flat types, `take` for nested types.
 _MOST_SLICES = 32
+
+
+def places(mask: pa.BooleanArray) -> Offsets:
+    """Return the places of the true values of a mask without nulls, ascending."""
+    if not len(mask):
+        return np.empty(0, np.int64)
+    found = pa.py_buffer(set_positions(mask.buffers()[1], mask.offset, len(mask)))
+    rows: Offsets = np.frombuffer(found, np.int64)
+    return rows
 
 
 class LiveRows:
@@ -26,12 +38,9 @@ class LiveRows:
     """
 
     def __init__(self, physical_rows: int, deleted: npt.NDArray[np.uint32]) -> None:
-        if len(deleted):
-            self._deleted = deleted.astype(np.int64)
-            # Live rows that come before each deleted one.
-            self._live_before = self._deleted - np.arange(len(deleted))
-        else:  # of most fragments
-            self._deleted = self._live_before = _NO_ROWS
+        # Fresh memory for wider numbers would take longer than most scans. But they must hold the end, too.
+        self._deleted = deleted if physical_rows < MAX_ROWS else deleted.astype(np.int64)
+        self._physical_rows = physical_rows
         self.num_rows = physical_rows - len(deleted)
 
     def physical_range(self, start: int, end: int) -> tuple[int, int]:
@@ -40,67 +49,101 @@ class LiveRows:
             return 0, 0
         if not len(self._deleted):
             return start, end
-        first, last = np.searchsorted(self._live_before, (start, end - 1), side="right")
-        return start + int(first), end + int(last)
+        places = range(len(self._deleted))
+        first, last = (
+            bisect_right(places, row, key=lambda place: int(self._deleted[place]) - place)
+            for row in (start, end - 1)
+        )
+        return start + first, end + last
 
     def physical_rows(self, live: Offsets) -> Offsets:
         """Return the physical row numbers of live-row numbers."""
         if not len(self._deleted):
             return live
-        return live + np.searchsorted(self._live_before, live, side="right")
+        return live + self._live_before.searchsorted(self._as_stored(live), side="right")
 
-    def are_live(self, rows: Offsets) -> npt.NDArray[np.bool_]:
-        """Return whether each physical row is live."""
-        return ~np.isin(rows, self._deleted)
+    def are_live(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+        """Return whether each physical row is live. Rows beyond the end count as live."""
+        if not len(self._deleted):
+            return np.ones(len(rows), np.bool_)
+        wanted = self._as_stored(rows)
+        places = np.minimum(self._deleted.searchsorted(wanted), len(self._deleted) - 1)
+        is_live: npt.NDArray[np.bool_] = self._deleted[places] != wanted
+        return is_live
 
     def only_live(self, rows: Offsets) -> Offsets:
         """Return ascending physical rows without the deleted rows."""
-        if not len(self._deleted):
-            return rows
-        places = np.minimum(np.searchsorted(self._deleted, rows), len(self._deleted) - 1)
-        left: Offsets = rows[self._deleted[places] != rows]
-        return left
+        return rows[self.are_live(rows)] if len(self._deleted) else rows
 
     def live_rows_before(self, rows: Offsets) -> Offsets:
         """Return the number of live rows before each physical row."""
         if not len(self._deleted):
             return rows
-        return rows - np.searchsorted(self._deleted, rows)
+        return rows - self._deleted.searchsorted(self._as_stored(rows))
 
     def live_offsets(self, start: int, end: int) -> Offsets:
         """Return the number of live rows before each physical row of `[start, end)`."""
         return self.live_rows_before(np.arange(start, end))
 
-    def deleted_between(self, start: int, end: int) -> Offsets:
-        """Return the deleted rows in the physical range `[start, end)`, counted from `start`."""
-        if len(self._deleted) == 0:
+    def num_live(self, start: int, end: int) -> int:
+        """Return the number of live rows in the physical range `[start, end)`."""
+        return end - start - len(self._deleted_between(start, end))
+
+    def live_between(self, start: int, end: int) -> Offsets:
+        """Return the live rows in the physical range `[start, end)`."""
+        if not len(self._deleted_between(start, end)):
+            return np.arange(start, end)
+        return start + self._places(start, end)
+
+    def drop_deleted(self, arrays: list[pa.Array], start: int) -> list[pa.Array]:
+        """Return arrays, whose rows are the physical rows from `start` on, without the deleted rows."""
+        kept = []
+        for array in arrays:
+            kept.append(self._without_deleted(array, start))
+            start += len(array)
+        return [array for array in kept if len(array)]
+
+    def _without_deleted(self, array: pa.Array, start: int) -> pa.Array:
+        end = start + len(array)
+        deleted = self._deleted_between(start, end)
+        if not len(deleted):
+            return array
+        gaps = np.flatnonzero(deleted[1:] - deleted[:-1] > 1)
+        if len(gaps) < _MOST_SLICES:
+            begins = [start, *(deleted[gaps] + 1).tolist(), int(deleted[-1]) + 1]
+            ends = [int(deleted[0]), *deleted[gaps + 1].tolist(), end]
+            slices = [
+                array.slice(first - start, last - first)
+                for first, last in zip(begins, ends, strict=True)
+                if first < last
+            ]
+            return slices[0] if len(slices) == 1 else concat_arrays(slices or [array.slice(0, 0)])
+        if pa.types.is_nested(array.type):
+            return take_values(array, pa.array(self._places(start, end)))
+        return array.filter(self._is_live.slice(start, len(array)))
+
+    @cached_property
+    def _live_before(self) -> npt.NDArray[np.integer]:
+        """Live rows that come before each deleted one."""
+        live_before: npt.NDArray[np.integer] = np.arange(len(self._deleted), dtype=self._deleted.dtype)
+        np.subtract(self._deleted, live_before, out=live_before)
+        return live_before
+
+    @cached_property
+    def _is_live(self) -> pa.BooleanArray:
+        """Whether each physical row is live."""
+        bits = bits_except(self._deleted.astype(np.uint32, copy=False).data, self._physical_rows)
+        return pa.BooleanArray.from_buffers(pa.bool_(), self._physical_rows, [None, as_buffer(bits)])
+
+    def _places(self, start: int, end: int) -> Offsets:
+        """Return the live rows in the physical range `[start, end)`, counted from `start`."""
+        return places(self._is_live.slice(start, end - start))
+
+    def _deleted_between(self, start: int, end: int) -> npt.NDArray[np.integer]:
+        if not len(self._deleted):
             return self._deleted
-        first, last = np.searchsorted(self._deleted, (start, end))
-        return self._deleted[first:last] - start
+        return self._deleted[bisect_left(self._deleted, start) : bisect_left(self._deleted, end)]
 
-
-def drop_rows(arrays: list[pa.Array], deleted: Offsets) -> list[pa.Array]:
-    """Remove the rows at the sorted offsets `deleted`, which count from the first row of the first array."""
-    kept = []
-    start = 0
-    for array in arrays:
-        first, last = np.searchsorted(deleted, (start, start + len(array)))
-        kept.append(_drop(array, deleted[first:last] - start) if last > first else array)
-        start += len(array)
-    return [array for array in kept if len(array)]
-
-
-def _drop(array: pa.Array, deleted: Offsets) -> pa.Array:
-    edges = np.concatenate(([-1], deleted, [len(array)]))
-    starts, lengths = edges[:-1] + 1, np.diff(edges) - 1
-    runs = lengths > 0
-    if np.count_nonzero(runs) <= _MOST_SLICES:
-        slices = [
-            array.slice(*run) for run in zip(starts[runs].tolist(), lengths[runs].tolist(), strict=True)
-        ]
-        return slices[0] if len(slices) == 1 else concat_arrays(slices or [array.slice(0, 0)])
-    mask = np.ones(len(array), dtype=bool)
-    mask[deleted] = False
-    if pa.types.is_nested(array.type):
-        return take_values(array, pa.array(np.flatnonzero(mask)))
-    return array.filter(pa.array(mask))
+    def _as_stored(self, rows: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """Return rows in the type of the deleted ones, which a search would otherwise copy."""
+        return rows.astype(self._deleted.dtype)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.values import concat_arrays, take_values
-from lance_core.kernels import set_positions
 from lance_core.scan.read.columns import Column
 from lance_core.scan.read.live_rows import Offsets
 
@@ -23,15 +22,6 @@ _BLOCK_ROWS = 4096
 _READ_BYTES = 8 << 20
 # If fewer values than this are dropped, joining the slices between them is faster than `take`.
 _MOST_SLICES = 32
-
-
-def places(mask: pa.BooleanArray) -> Offsets:
-    """Return the places of the true values of a mask without nulls, ascending."""
-    if not len(mask):
-        return np.empty(0, np.int64)
-    found = pa.py_buffer(set_positions(mask.buffers()[1], mask.offset, len(mask)))
-    rows: Offsets = np.frombuffer(found, np.int64)
-    return rows
 
 
 def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:

@@ -85,7 +85,7 @@ class ColumnRead(DirectRead):
     def from_arrays(self, arrays: list[pa.Array]) -> list[pa.Array]:
         column = self.fragment.columns[self.column]
         assert isinstance(column, StoredColumn)
-        return self.fragment.live(column.present(arrays), self.start, self.end)
+        return self.fragment.live(column.present(arrays), self.start)
 
 
 class Work(Protocol):

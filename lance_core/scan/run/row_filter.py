@@ -18,8 +18,8 @@ from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
-from lance_core.scan.read.live_rows import Offsets
-from lance_core.scan.read.row_selection import places, read_rows, select_rows
+from lance_core.scan.read.live_rows import Offsets, places
+from lance_core.scan.read.row_selection import read_rows, select_rows
 from lance_core.scan.run.page_conditions import PageCondition, page_condition
 from lance_core.scan.run.strategy import Strategy
 
@@ -120,7 +120,7 @@ class RowFilter:
                     arrays = fragment.columns[index].read(start, end) if first is None else first
                     first = None
                     learn(start, arrays)
-                    decoded[index] = fragment.live(arrays, start, end)
+                    decoded[index] = fragment.live(arrays, start)
                 else:
                     decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
@@ -182,7 +182,7 @@ class RowFilter:
                 break
             found = more if found is None else pc.and_(found, more)
             waiting[:] = [number for number in waiting if number not in taken]
-        return None if found is None else pa.concat_arrays(fragment.live([found], start, end))
+        return None if found is None else pa.concat_arrays(fragment.live([found], start))
 
     def _joined(self, waiting: list[int]) -> tuple[PageCondition | None, list[int]]:
         """Return the first of the waiting conditions, joined with others on its column, and their numbers."""

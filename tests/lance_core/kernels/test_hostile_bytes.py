@@ -609,6 +609,7 @@ def test_every_kernel_is_here() -> None:
         "sample_distinct",
         "search_strings",
         "set_positions",
+        "bits_except",
         "shred_items",
         "shred_lists",
         "sort_rows",

@@ -1,4 +1,4 @@
-"""Positions of the set bits of bitmaps, compared with NumPy."""
+"""Positions of the bits of bitmaps, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.kernels import CorruptData, set_positions
-from lance_core.scan.read.row_selection import places
+from lance_core.kernels import CorruptData, bits_except, set_positions
+from lance_core.scan.read.live_rows import places
 
 
 @given(
@@ -31,3 +31,23 @@ def test_bits_beyond_the_bitmap_are_refused(start: int, count: int) -> None:
     with pytest.raises(CorruptData, match="of a bitmap of 2 bytes"):
         set_positions(b"\xff\xff", start, count)
     assert np.frombuffer(set_positions(b"\xff\xff", 15, 1), np.int64).tolist() == [0]
+
+
+@given(seed=st.integers(0, 2**32), num_bits=st.integers(0, 700), share=st.sampled_from([0.0, 0.1, 0.9, 1.0]))
+def test_all_other_bits_are_set(seed: int, num_bits: int, share: float) -> None:
+    """T23: the bitmap has the positions of NumPy, at any length."""
+    positions = np.flatnonzero(np.random.default_rng(seed).random(num_bits) < share)
+    bits = np.unpackbits(
+        np.frombuffer(bits_except(positions.astype(np.uint32).data, num_bits), np.uint8), bitorder="little"
+    )
+    expected = np.ones(num_bits, np.uint8)
+    expected[positions] = 0
+    assert bits[:num_bits].tolist() == expected.tolist()
+
+
+def test_positions_beyond_the_bitmap_are_refused() -> None:
+    """T22: no position leads behind the bytes, and no number is cut."""
+    with pytest.raises(CorruptData, match="position 9 in a bitmap of 9 bits"):
+        bits_except(np.array([3, 9], np.uint32).data, 9)
+    with pytest.raises(CorruptData, match="7 bytes of positions"):
+        bits_except(b"\0" * 7, 9)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.scan.read.live_rows import LiveRows, drop_rows
+from lance_core.scan.read.live_rows import LiveRows
+from lance_core.table.fragment import MAX_ROWS
 
 fragments = st.integers(0, 60).flatmap(
     lambda rows: st.tuples(st.just(rows), st.sets(st.integers(0, max(rows - 1, 0)), max_size=rows))
@@ -21,12 +22,27 @@ def test_live_rows_agree_with_counting(fragment, data):
     assert rows.num_rows == len(live)
     start, end = sorted(data.draw(st.tuples(st.integers(0, len(live)), st.integers(0, len(live)))))
     first, last = rows.physical_range(start, end)
-    kept = np.delete(np.arange(first, last), rows.deleted_between(first, last))
-    assert kept.tolist() == live[start:end]
+    assert rows.live_between(first, last).tolist() == live[start:end]
+    assert rows.num_live(first, last) == end - start
     if end > start:
         assert (first, last) == (live[start], live[end - 1] + 1)
     offsets = rows.live_rows_before(np.arange(num_rows))
     assert [int(offsets[row]) for row in live] == list(range(len(live)))
+    assert rows.physical_rows(np.arange(len(live))).tolist() == live
+    asked = np.arange(num_rows + 2)
+    assert rows.are_live(asked).tolist() == [row not in deleted for row in asked.tolist()]
+    assert rows.only_live(asked[:num_rows]).tolist() == live
+
+
+def test_a_fragment_may_have_as_many_rows_as_offsets() -> None:
+    """T23: the end of the largest fragment is no row offset of 32 bits."""
+    rows = LiveRows(MAX_ROWS, np.array([0, MAX_ROWS - 2], np.uint32))
+    assert rows.live_rows_before(np.array([1, MAX_ROWS - 1, MAX_ROWS])).tolist() == [
+        *(0, MAX_ROWS - 3, MAX_ROWS - 2)
+    ]
+    assert rows.physical_range(0, MAX_ROWS - 2) == (1, MAX_ROWS)
+    assert rows.physical_rows(np.array([0, MAX_ROWS - 3])).tolist() == [1, MAX_ROWS - 1]
+    assert rows.num_live(0, MAX_ROWS) == MAX_ROWS - 2
 
 
 ARRAYS = {
@@ -51,8 +67,11 @@ ARRAYS = {
 def test_dropping_rows_keeps_the_others_in_order(kind, deleted):
     array = ARRAYS[kind]
     pieces = [array.slice(0, 500), array.slice(500)]
-    kept = drop_rows(pieces, np.array(deleted, dtype=np.int64))
+    rows = LiveRows(1000, np.array(deleted, dtype=np.uint32))
+    kept = rows.drop_deleted(pieces, 0)
     gone = set(deleted)
     expected = [value for row, value in enumerate(array.to_pylist()) if row not in gone]
     assert [value for piece in kept for value in piece.to_pylist()] == expected
     assert all(piece.type == array.type and len(piece) for piece in kept)
+    later = rows.drop_deleted([array.slice(700)], 700)
+    assert [value for piece in later for value in piece.to_pylist()] == expected[rows.num_live(0, 700) :]
