@@ -6,7 +6,6 @@ sorted rows have one row per partition, which is a list of coded rows.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,9 +17,10 @@ import pyroaring
 from lance_core.changes.checked_reads import address_finder
 from lance_core.changes.indexing.column import IndexedColumn, indexed_rows
 from lance_core.changes.indexing.kinds import KINDS
+from lance_core.changes.indexing.segment import segment_entry
 from lance_core.changes.indexing.training import vector_type
 from lance_core.errors import ColumnTypeError, InvalidInputError
-from lance_core.index.build import RowKeys
+from lance_core.index.build import BuiltSegment, RowKeys
 from lance_core.index.progress import unobserved
 from lance_core.index.segment_writer import SegmentWriter
 from lance_core.index.vector.build.build import vector_details, vector_version, write_coded_segment
@@ -141,19 +141,8 @@ def build_of_coded(
     except BaseException:
         writer.discard()
         raise
-    message = table_pb2.IndexMetadata(
-        uuid=table_pb2.UUID(uuid=writer.uuid.bytes),
-        fields=[resolved.field.id],
-        name=resolved.default_index_name,
-        dataset_version=snapshot.manifest.version,
-        fragment_bitmap=bytes(covered.serialize()),
-        index_version=vector_version(coder.options),
-        created_at=time.time_ns() // 1_000_000,
-        files=files,
-    )
-    message.index_details.type_url = KINDS[_KIND].type_url
-    message.index_details.value = vector_details(coder.options)
-    return message
+    built = BuiltSegment(vector_version(coder.options), vector_details(coder.options))
+    return segment_entry(snapshot, resolved, KINDS[_KIND].type_url, built, covered, files, writer.uuid)
 
 
 class _Fragments:

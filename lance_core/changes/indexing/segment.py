@@ -13,7 +13,7 @@ from lance_core.changes.index_files import segment_files
 from lance_core.changes.indexing.column import IndexedColumn, indexed_rows
 from lance_core.changes.indexing.kinds import KINDS, kind_named, name_of_kind
 from lance_core.errors import ColumnTypeError, InvalidInputError, UnsupportedFeatureError
-from lance_core.index.build import IndexedRows
+from lance_core.index.build import BuiltSegment, IndexedRows
 from lance_core.index.progress import Observer, unobserved
 from lance_core.index.segment_writer import SegmentWriter
 from lance_core.proto import table_pb2
@@ -102,17 +102,40 @@ def build_segment(
         writer.discard()
         raise
     is_empty = built.is_empty or request.is_model
+    covered = pyroaring.BitMap([] if is_empty else fragments)
+    return segment_entry(snapshot, column, kind.type_url, built, covered, files, writer.uuid, request.name)
+
+
+def segment_entry(
+    snapshot: Snapshot,
+    column: IndexedColumn,
+    type_url: str,
+    built: BuiltSegment,
+    covered: pyroaring.BitMap,
+    files: Sequence[table_pb2.IndexFile],
+    uuid: UUID,
+    name: str | None = None,
+) -> table_pb2.IndexMetadata:
+    """Return the entry for the manifest of a segment whose files are written.
+
+    Args:
+        snapshot: The version whose rows are indexed.
+        column, type_url, built: What is indexed, the details message of the kind, and what the builder tells.
+        covered: Ids of the fragments that the segment has.
+        files, uuid: Files of the segment, and the name of their directory.
+        name: Name of the index; None for the default name.
+    """
     message = table_pb2.IndexMetadata(
-        uuid=table_pb2.UUID(uuid=writer.uuid.bytes),
+        uuid=table_pb2.UUID(uuid=uuid.bytes),
         fields=[column.field.id],
-        name=request.name or column.default_index_name,
+        name=name or column.default_index_name,
         dataset_version=snapshot.manifest.version,
-        fragment_bitmap=bytes(pyroaring.BitMap([] if is_empty else fragments).serialize()),
+        fragment_bitmap=bytes(covered.serialize()),
         index_version=built.version,
         created_at=time.time_ns() // 1_000_000,
         files=files,
     )
-    message.index_details.type_url, message.index_details.value = kind.type_url, built.details
+    message.index_details.type_url, message.index_details.value = type_url, built.details
     return message
 
 
