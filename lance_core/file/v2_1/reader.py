@@ -174,7 +174,7 @@ class ColumnReader:
     def known_pages(self) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
         reader = self._file.range_reader()
-        if reader is None or not self._is_leaf:
+        if reader is None or len(self._leaves) != 1:
             return None
         if self._known_pages is None:
             known = self._leaves[0].known_pages()

@@ -13,6 +13,7 @@
 #include "bindings/bindings.hpp"
 #include "pages/arrow_rows.hpp"
 #include "pages/matching.hpp"
+#include "pages/take_rows.hpp"
 
 namespace lance {
 namespace {
@@ -227,8 +228,9 @@ nb::object matched_rows(const PyPiece& piece, Match match) {
 }
 
 bool add_column(ArrowColumns& columns, DecodedRows rows, const PyPiece& piece) {
+  const auto& [page, file, start, end] = piece;
   try {
-    columns.add(std::move(rows), std::get<0>(piece)->page);
+    columns.add(std::move(rows), page->page.value_bits(), end - start);
     return true;
   } catch (const CorruptData&) {
     return false;
@@ -341,10 +343,10 @@ void bind_miniblock(nb::module_& m) {
         return without_gil([&] {
           auto result = std::make_unique<PyArrowRows>();
           ArrowColumns columns;
-          for (std::optional<TakenColumn>& column : take_rows(wanted, num_columns, num_rows)) {
+          for (std::optional<DecodedRows>& column : take_rows(wanted, num_columns, num_rows)) {
             result->is_there.push_back(column.has_value());
             if (column) {
-              columns.add(std::move(*column), num_rows);
+              columns.add(std::move(*column), 0, num_rows);
             }
           }
           result->rows = columns.take_rows(num_rows);

@@ -64,17 +64,10 @@ std::unique_ptr<HeldArray> held_values(std::optional<Block> validity, Block valu
 
 ArrowColumns::~ArrowColumns() { release_all(columns_); }
 
-void ArrowColumns::add(TakenColumn column, size_t num_rows) {
-  size_t num_buffers = column.data ? 3 : 2;
-  columns_.emplace_back();
-  columns_.back() = as_array(held_values(std::move(column.validity), std::move(column.values), std::move(column.data)),
-                             num_rows, num_buffers);
-}
-
-void ArrowColumns::add(DecodedRows rows, const MiniBlocks& page) {
+void ArrowColumns::add(DecodedRows rows, unsigned value_bits, size_t num_rows) {
   size_t num_buffers = rows.data ? 3 : 2;
   // The validity begins with the first wanted item, but the values begin with the first item of the chunk.
-  size_t first_bit = rows.first_value * page.value_bits();
+  size_t first_bit = rows.first_value * value_bits;
   if (rows.list_offsets && first_bit % 8 != 0) {
     corrupt("values in lists begin at bit %zu", first_bit);
   }
@@ -87,12 +80,11 @@ void ArrowColumns::add(DecodedRows rows, const MiniBlocks& page) {
   }
   values->buffers[1] = values->blocks[1].data() + first_bit / 8;
   auto lists = std::make_unique<HeldArray>();
-  size_t num_lists = 8 * rows.list_offsets->size() / page.lists->offset_bits - 1;
   lists->hold(0, std::move(rows.list_validity));
   lists->hold(1, std::move(rows.list_offsets));
   lists->children.emplace_back();
   lists->children.back() = as_array(std::move(values), rows.num_values, num_buffers);
-  columns_.back() = as_array(std::move(lists), num_lists, 2);
+  columns_.back() = as_array(std::move(lists), num_rows, 2);
 }
 
 ArrowArray ArrowColumns::take_rows(size_t num_rows) {

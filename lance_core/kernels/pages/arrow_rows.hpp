@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pages/take_rows.hpp"
+#include "pages/miniblock.hpp"
 
 extern "C" {
 struct ArrowArray {
@@ -32,10 +32,8 @@ class ArrowColumns {
   ArrowColumns& operator=(const ArrowColumns&) = delete;
   ~ArrowColumns();
 
-  // Adds rows that `decode_rows` decoded from `page`, or lists of them. Throws CorruptData if booleans in lists do not
-  // begin at a byte.
-  void add(DecodedRows rows, const MiniBlocks& page);
-  void add(TakenColumn column, size_t num_rows);
+  // Adds `num_rows` rows of values or of lists of them. Throws CorruptData if booleans in lists do not begin at a byte.
+  void add(DecodedRows rows, unsigned value_bits, size_t num_rows);
 
   // Returns a struct array of all columns, without nulls of its own. The caller owns it and calls its `release`. This
   // object keeps no columns.

@@ -177,7 +177,7 @@ RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible,
   }
   RowRange range;
   range.entry_begin = range.entry_end = n;
-  scan_rows(rep.data, def.data, n, max_rep, max_visible, skip_rows, num_rows, range);
+  scan_rows(rep.data, has_def ? def.data : nullptr, n, max_rep, max_visible, skip_rows, num_rows, range);
   return range;
 }
 

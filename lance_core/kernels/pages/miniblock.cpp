@@ -12,32 +12,6 @@
 namespace lance {
 namespace {
 
-struct ChunkRange {
-  size_t first;
-  size_t last;
-};
-
-// Returns the chunks that have rows [start, end).
-ChunkRange choose_chunks(const MiniBlocks& page, size_t start, size_t end) {
-  size_t n = page.position.size();
-  auto from = static_cast<int64_t>(start), to = static_cast<int64_t>(end);
-  ChunkRange range{};
-  if (page.lists) {
-    const std::vector<int64_t>& begun = page.lists->first_row;
-    const std::vector<int64_t>& ended = page.lists->ended_rows;
-    range.first = static_cast<size_t>(std::upper_bound(begun.begin() + 1, begun.end(), from) - begun.begin()) - 1;
-    range.last = static_cast<size_t>(std::upper_bound(ended.begin() + 1, ended.end(), to - 1) - ended.begin());
-  } else {
-    const std::vector<int64_t>& values = page.first_value;
-    range.first = static_cast<size_t>(std::upper_bound(values.begin(), values.end(), from) - values.begin()) - 1;
-    range.last = static_cast<size_t>(std::lower_bound(values.begin(), values.end(), to) - values.begin());
-  }
-  if (start >= end || end > page.num_rows || range.first >= range.last || range.last > n) {
-    corrupt("rows [%zu, %zu) of a page of %zu", start, end, page.num_rows);
-  }
-  return range;
-}
-
 // Calls `each(first, last)` for runs of chunks that are contiguous in the file.
 template <class Each>
 void walk_runs(const MiniBlocks& page, ChunkRange range, Each each) {
@@ -273,6 +247,26 @@ void decode_lists(const MiniBlocks& page, const Chunks& chunks, const Counts& co
 }
 
 }  // namespace
+
+ChunkRange choose_chunks(const MiniBlocks& page, size_t start, size_t end) {
+  size_t n = page.position.size();
+  auto from = static_cast<int64_t>(start), to = static_cast<int64_t>(end);
+  ChunkRange range{};
+  if (page.lists) {
+    const std::vector<int64_t>& begun = page.lists->first_row;
+    const std::vector<int64_t>& ended = page.lists->ended_rows;
+    range.first = static_cast<size_t>(std::upper_bound(begun.begin() + 1, begun.end(), from) - begun.begin()) - 1;
+    range.last = static_cast<size_t>(std::upper_bound(ended.begin() + 1, ended.end(), to - 1) - ended.begin());
+  } else {
+    const std::vector<int64_t>& values = page.first_value;
+    range.first = static_cast<size_t>(std::upper_bound(values.begin(), values.end(), from) - values.begin()) - 1;
+    range.last = static_cast<size_t>(std::lower_bound(values.begin(), values.end(), to) - values.begin());
+  }
+  if (start >= end || end > page.num_rows || range.first >= range.last || range.last > n) {
+    corrupt("rows [%zu, %zu) of a page of %zu", start, end, page.num_rows);
+  }
+  return range;
+}
 
 void DecodedRows::add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows,
                            std::vector<uint64_t>& bits) const {

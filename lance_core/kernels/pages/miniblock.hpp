@@ -60,7 +60,7 @@ struct MiniBlocks {
   }
 
   // Returns whether `take_rows` can take single rows of these pages.
-  bool can_take() const { return !lists && shape.num_buffers == 1; }
+  bool can_take() const { return shape.num_buffers == 1; }
 };
 
 // Values of some chunks, which include the wanted values, and the lists around the wanted values.
@@ -83,6 +83,14 @@ struct Scratch {
   Block encoded{0};
   Block inflated{0};
 };
+
+struct ChunkRange {
+  size_t first;
+  size_t last;
+};
+
+// Returns the chunks that have rows [start, end).
+ChunkRange choose_chunks(const MiniBlocks& page, size_t start, size_t end);
 
 // Decodes rows [start, end) of pages of a file. Throws CorruptData, also if the file cannot be read.
 DecodedRows decode_rows(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, Scratch& scratch);

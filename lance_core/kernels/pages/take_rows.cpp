@@ -1,7 +1,9 @@
 #include "pages/take_rows.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 
@@ -24,6 +26,25 @@ struct ChunkCell {
   Cell cell;
   const MiniBlocks* page;
 };
+
+// A wanted list: its chunks, as a range of `Column::chunks_`, and the rows that begin before it in the first of them.
+struct ListRow {
+  const MiniBlocks* page = nullptr;
+  size_t first = 0;
+  size_t last = 0;
+  size_t skip = 0;
+};
+
+// The decoded levels of a chunk.
+struct ChunkLevels {
+  Block rep{0};
+  Block def{0};
+};
+
+// If the lists of a call have more items than this, by the mean of the first page, decoding whole chunks is faster.
+constexpr double kManyItems = 1024;
+// Bound of the memory, if the lists are longer than the mean.
+constexpr size_t kMostItems = size_t{1} << 16;
 
 using Members = std::vector<size_t>;  // numbers of cells
 
@@ -82,16 +103,24 @@ size_t chunk_of(const MiniBlocks& page, int64_t row) {
 
 class Column {
  public:
-  Column(size_t num_rows, const GuardedCopies& copier) : cells_(num_rows), copier_(copier) {}
+  Column(size_t num_rows, bool has_lists, const GuardedCopies& copier)
+      : cells_(has_lists ? 0 : num_rows), lists_(has_lists ? num_rows : 0), copier_(copier) {}
 
   // Finds the chunks that have the rows of a file.
   void locate(const ColumnPages& column, const RowsToTake& part, const FileMap* map) {
     size_t n = part.rows.size / 8;
     std::vector<Place> places;
+    if (!lists_.empty()) {
+      const MiniBlocks& page = *column.pages[0];
+      double per_row = static_cast<double>(page.first_value.back()) / static_cast<double>(page.num_rows);
+      if (num_items_ += per_row* static_cast<double>(n); num_items_ > kManyItems) {
+        corrupt("about %.0f items", num_items_);
+      }
+    }
     for (size_t k = 0; k < n; ++k) {
       auto row = load<int64_t>(part.rows.data + 8 * k);
       auto place = part.places.data == nullptr ? k : load<uint64_t>(part.places.data + 8 * k);
-      if (row < 0 || row >= column.starts.back() || place >= cells_.size()) {
+      if (row < 0 || row >= column.starts.back() || place >= std::max(cells_.size(), lists_.size())) {
         corrupt("row %lld of %lld", static_cast<long long>(row), static_cast<long long>(column.starts.back()));
       }
       size_t number = 0;
@@ -101,35 +130,36 @@ class Column {
       }
       row -= column.starts[number];
       const MiniBlocks& page = *column.pages[number];
+      if (page.lists.has_value() == lists_.empty()) {
+        corrupt("pages with and without lists in a column");
+      }
+      if (page.lists) {
+        locate_list(page, static_cast<size_t>(row), lists_[place], map, *column.file, places);
+        continue;
+      }
       size_t chunk = chunk_of(page, row);
-      int64_t offset = page.position[chunk], length = page.length[chunk];
-      auto file_bytes = static_cast<int64_t>(column.file->file_bytes());
-      if (offset < 0 || length < 8 || length > file_bytes || offset > file_bytes - length) {
-        corrupt("a chunk of %lld bytes at %lld", static_cast<long long>(length), static_cast<long long>(offset));
-      }
-      int64_t first = page.first_value[chunk];
-      cells_[place] = {{nullptr, static_cast<size_t>(length), static_cast<size_t>(page.first_value[chunk + 1] - first),
-                        static_cast<size_t>(row - first)},
-                       &page};
-      if (map != nullptr) {
-        cells_[place].cell.data = map->data() + offset;
-      } else {
-        places.push_back({offset, place});
-      }
+      cells_[place] = cell_of(page, chunk, *column.file);
+      cells_[place].cell.index = static_cast<size_t>(row - page.first_value[chunk]);
+      find(place, page.position[chunk], map, places);
     }
     if (map == nullptr) {
       read(*column.file, std::move(places));
     }
   }
 
-  TakenColumn take() {
-    open_chunks();
-    TakenColumn result;
-    result.validity = take_validity();
-    const MiniBlocks* page = cells_.empty() ? nullptr : cells_[0].page;
+  DecodedRows take() {
+    const MiniBlocks* page = lists_.empty() ? cells_.empty() ? nullptr : cells_[0].page : lists_[0].page;
     if (page == nullptr) {
       corrupt("a column without rows");
     }
+    open_chunks();
+    DecodedRows result;
+    if (lists_.empty()) {
+      result.validity = take_validity();
+    } else {
+      take_lists(page->lists->offset_bits, result);
+    }
+    result.num_values = cells_.size();
     unsigned offset_bits = offset_bits_of(*page);
     for (const ChunkCell& cell : cells_) {
       if (offset_bits_of(*cell.page) != offset_bits ||
@@ -150,6 +180,45 @@ class Column {
     int64_t offset;  // position in the file
     size_t cell;
   };
+
+  // Returns the cell of the first value of a chunk, whose bytes are not found yet.
+  static ChunkCell cell_of(const MiniBlocks& page, size_t chunk, const PieceReader& file) {
+    int64_t offset = page.position[chunk], length = page.length[chunk];
+    auto file_bytes = static_cast<int64_t>(file.file_bytes());
+    if (offset < 0 || length < 8 || length > file_bytes || offset > file_bytes - length) {
+      corrupt("a chunk of %lld bytes at %lld", static_cast<long long>(length), static_cast<long long>(offset));
+    }
+    auto count = static_cast<size_t>(page.first_value[chunk + 1] - page.first_value[chunk]);
+    return {{nullptr, static_cast<size_t>(length), count, 0}, &page};
+  }
+
+  // Finds the bytes of a chunk in the map, or adds the chunk to `places`, which are read.
+  void find(size_t number, int64_t offset, const FileMap* map, std::vector<Place>& places) {
+    if (map != nullptr) {
+      cells_[number].cell.data = map->data() + offset;
+    } else {
+      places.push_back({offset, number});
+    }
+  }
+
+  // Finds the chunks of a list. A chunk has one cell, however many wanted lists it has.
+  void locate_list(const MiniBlocks& page, size_t row, ListRow& list, const FileMap* map, const PieceReader& file,
+                   std::vector<Place>& places) {
+    ChunkRange range = choose_chunks(page, row, row + 1);
+    list = {&page, chunks_.size(), 0, row - static_cast<size_t>(page.lists->first_row[range.first])};
+    for (size_t i = range.first; i < range.last; ++i) {
+      if (page.length[i] == 0) {
+        continue;
+      }
+      auto [known, is_new] = numbers_.try_emplace({&page, i}, cells_.size());
+      if (is_new) {
+        cells_.push_back(cell_of(page, i, file));
+        find(known->second, page.position[i], map, places);
+      }
+      chunks_.push_back(known->second);
+    }
+    list.last = chunks_.size();
+  }
 
   static unsigned offset_bits_of(const MiniBlocks& page) {
     if (page.items) {
@@ -206,31 +275,41 @@ class Column {
   // Finds the buffers of levels and values in the chunks.
   void open_chunks() {
     size_t n = cells_.size();
-    std::vector<uint64_t> headers(n);
+    std::vector<std::array<uint8_t, 16>> headers(n);
     std::vector<Copy> copies(n);
     for (size_t k = 0; k < n; ++k) {
-      const MiniBlocks* page = cells_[k].page;
+      const auto& [cell, page] = cells_[k];
       if (page == nullptr || !page->can_take()) {
         corrupt("a page whose rows are not taken, or none");
       }
-      copies[k] = {cells_[k].cell.data, 8, reinterpret_cast<uint8_t*>(&headers[k])};
+      copies[k] = {cell.data, std::min<size_t>(cell.bytes, 16), headers[k].data()};
     }
     copy(copies);
+    reps_.resize(lists_.empty() ? 0 : n);
     levels_.resize(n);
     values_.resize(n);
     for (size_t k = 0; k < n; ++k) {
       const auto& [cell, page] = cells_[k];
-      auto* header = reinterpret_cast<const uint8_t*>(&headers[k]);
-      size_t num_levels = load<uint16_t>(header);
-      size_t def_bytes = page->shape.has_def ? load<uint16_t>(header + 2) : 0;
-      const uint8_t* size = header + (page->shape.has_def ? 4 : 2);
-      size_t value_bytes = page->shape.large ? load<uint32_t>(size) : load<uint16_t>(size);
-      size_t begin = 8 + up8(def_bytes);
-      if (begin > cell.bytes || value_bytes > cell.bytes - begin || (page->shape.has_def && num_levels != cell.count)) {
-        corrupt("a chunk of %zu bytes and %zu values with %zu levels in %zu bytes and values in %zu", cell.bytes,
-                cell.count, num_levels, def_bytes, value_bytes);
+      const ChunkShape& shape = page->shape;
+      const uint8_t* header = headers[k].data();
+      size_t num_levels = load<uint16_t>(header), at = 2;
+      auto read_size = [&](bool is_there) {
+        at += is_there ? 2 : 0;
+        return is_there ? load<uint16_t>(header + at - 2) : size_t{0};
+      };
+      size_t rep_bytes = read_size(shape.has_rep), def_bytes = read_size(shape.has_def);
+      size_t value_bytes = shape.large ? load<uint32_t>(header + at) : load<uint16_t>(header + at);
+      size_t rep_begin = up8(at + (shape.large ? 4 : 2)), def_begin = rep_begin + up8(rep_bytes);
+      size_t begin = def_begin + up8(def_bytes);
+      bool has_levels = shape.has_rep ? num_levels >= cell.count : !shape.has_def || num_levels == cell.count;
+      if (begin > cell.bytes || value_bytes > cell.bytes - begin || !has_levels) {
+        corrupt("a chunk of %zu bytes and %zu values with %zu levels in %zu and %zu bytes, and values in %zu",
+                cell.bytes, cell.count, num_levels, rep_bytes, def_bytes, value_bytes);
       }
-      levels_[k] = {cell.data + 8, def_bytes, cell.count, cell.index};
+      if (shape.has_rep) {
+        reps_[k] = {cell.data + rep_begin, rep_bytes, num_levels, 0};
+      }
+      levels_[k] = {cell.data + def_begin, def_bytes, shape.has_rep ? num_levels : cell.count, cell.index};
       values_[k] = {cell.data + begin, value_bytes, cell.count, cell.index};
     }
     for (Compressor compressor : {Compressor::lz4, Compressor::zstd}) {
@@ -347,25 +426,144 @@ class Column {
     }
   }
 
-  // Decodes levels in runs to `out[k]`. A level is known only after all levels before it.
-  void pick_runs(const Members& members, LevelEncoding encoding, uint16_t* out) const {
-    std::vector<size_t> begins(cells_.size());
+  // Calls `use(k, levels)` with all decoded levels of the chunk of each of `members`. `encoding_of(page)` is their
+  // encoding.
+  template <class EncodingOf, class Use>
+  void decode_each(const std::vector<Cell>& cells, const Members& members, EncodingOf encoding_of, Use use) const {
+    std::vector<size_t> begins(cells.size());
     size_t total = 0;
     for (size_t k : members) {
       begins[k] = total;
-      total += levels_[k].bytes;
+      total += cells[k].bytes;
     }
     std::vector<uint8_t> bytes(total);
-    copy_each(levels_, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
+    copy_each(cells, members, [&](size_t k, const Cell& cell, std::vector<Copy>& copies) {
       copies.push_back({cell.data, cell.bytes, bytes.data() + begins[k]});
     });
     for (size_t k : members) {
       Stream stream;
       stream.base = {bytes.data(), total};
-      stream.append(begins[k], levels_[k].bytes);
-      Block levels = decode_levels(stream, Counts({static_cast<int64_t>(levels_[k].count)}), encoding);
-      out[k] = load<uint16_t>(levels.data() + 2 * levels_[k].index);
+      stream.append(begins[k], cells[k].bytes);
+      use(k, decode_levels(stream, Counts({static_cast<int64_t>(cells[k].count)}), encoding_of(*cells_[k].page)));
     }
+  }
+
+  // Decodes levels in runs to `out[k]`. A level is known only after all levels before it.
+  void pick_runs(const Members& members, uint16_t* out) const {
+    decode_each(
+        levels_, members, [](const MiniBlocks& page) { return page.def; },
+        [&](size_t k, const Block& levels) { out[k] = load<uint16_t>(levels.data() + 2 * levels_[k].index); });
+  }
+
+  std::vector<ChunkLevels> decode_chunk_levels() const {
+    std::vector<ChunkLevels> levels(cells_.size());
+    decode_each(
+        reps_, members([](const MiniBlocks&) { return true; }), [](const MiniBlocks& page) { return page.lists->rep; },
+        [&](size_t k, Block rep) { levels[k].rep = std::move(rep); });
+    decode_each(
+        levels_, members([](const MiniBlocks& page) { return page.shape.has_def; }),
+        [](const MiniBlocks& page) { return page.def; }, [&](size_t k, Block def) { levels[k].def = std::move(def); });
+    return levels;
+  }
+
+  // Decodes the levels of all lists. Afterwards the cells are the items of the lists, not the chunks.
+  void take_lists(unsigned offset_bits, DecodedRows& result) {
+    std::vector<ChunkLevels> levels = decode_chunk_levels();
+    std::vector<size_t> ends{0};
+    std::vector<bool> valid_lists, valid_items;
+    std::vector<ChunkCell> items;
+    std::vector<Cell> values;
+    for (const ListRow& list : lists_) {
+      if (list.page == nullptr || list.page->lists->offset_bits != offset_bits) {
+        corrupt("lists of different types in a column, or none");
+      }
+      Block rep(0), def(0);
+      size_t num_values = 0;
+      for (size_t i = list.first; i < list.last; ++i) {
+        num_values += values_[chunks_[i]].count;
+      }
+      Bytes reps = joined(list, levels, &ChunkLevels::rep, rep), defs = joined(list, levels, &ChunkLevels::def, def);
+      const ListShape& shape = *list.page->lists;
+      RowRange found = find_rows(reps, defs, 1, shape.max_visible, list.skip, 1);
+      if (found.num_values != num_values) {
+        corrupt("levels describe %zu values where there are %zu", found.num_values, num_values);
+      }
+      size_t num_entries = found.entry_end - found.entry_begin, num_items = found.value_end - found.value_begin;
+      defs = defs.size == 0 ? defs : defs.slice(2 * found.entry_begin, 2 * num_entries);
+      uint16_t first = defs.size == 0 ? 0 : load<uint16_t>(defs.data);
+      bool is_missing = num_entries == 1 && num_items == 0;
+      if (is_missing ? first != shape.levels.null && first != shape.levels.empty : num_items != num_entries) {
+        corrupt("a list of %zu items in %zu entries, the first of level %u", num_items, num_entries, first);
+      }
+      if (items.size() + num_items > kMostItems) {
+        corrupt("more than %zu items", kMostItems);
+      }
+      for (size_t i = 0; i < num_items; ++i) {
+        valid_items.push_back(defs.size == 0 || load<uint16_t>(defs.data + 2 * i) == 0);
+      }
+      size_t begin = 0;  // number of the first value of a chunk among the values of all chunks of the list
+      for (size_t i = list.first; i < list.last; ++i) {
+        size_t chunk = chunks_[i], end = begin + values_[chunk].count;
+        for (size_t v = std::max(begin, found.value_begin); v < std::min(end, found.value_end); ++v) {
+          items.push_back(cells_[chunk]);
+          values.push_back(values_[chunk]);
+          values.back().index = v - begin;
+        }
+        begin = end;
+      }
+      ends.push_back(items.size());
+      valid_lists.push_back(!is_missing || first != shape.levels.null);
+    }
+    cells_ = std::move(items);
+    values_ = std::move(values);
+    result.validity = bitmap_of(valid_items);
+    result.list_validity = bitmap_of(valid_lists);
+    result.list_offsets = offsets_of(ends, offset_bits);
+  }
+
+  // Returns the levels of the chunks of a list, one after the other; in `memory` if there are several chunks.
+  Bytes joined(const ListRow& list, const std::vector<ChunkLevels>& levels, Block ChunkLevels::* kind,
+               Block& memory) const {
+    size_t total = 0;
+    for (size_t i = list.first; i < list.last; ++i) {
+      total += (levels[chunks_[i]].*kind).size();
+    }
+    if (list.last - list.first == 1) {
+      return {(levels[chunks_[list.first]].*kind).data(), total};
+    }
+    memory = Block(total);
+    uint8_t* to = memory.data();
+    for (size_t i = list.first; i < list.last; ++i) {
+      const Block& part = levels[chunks_[i]].*kind;
+      copy_bytes(to, part.data(), part.size());
+      to += part.size();
+    }
+    return {memory.data(), total};
+  }
+
+  // Returns a bitmap of validity; none if all bits are set.
+  static std::optional<Block> bitmap_of(const std::vector<bool>& valid) {
+    if (std::find(valid.begin(), valid.end(), false) == valid.end()) {
+      return std::nullopt;
+    }
+    Block bitmap(ceil8(valid.size()));
+    BitWriter writer(bitmap.data());
+    for (bool bit : valid) {
+      writer.append(bit);
+    }
+    return bitmap;
+  }
+
+  static Block offsets_of(const std::vector<size_t>& ends, unsigned offset_bits) {
+    Block offsets(ends.size() * offset_bytes(offset_bits));
+    for (size_t k = 0; k < ends.size(); ++k) {
+      if (offset_bits == 32) {
+        store(offsets.data() + 4 * k, static_cast<uint32_t>(ends[k]));
+      } else {
+        store(offsets.data() + 8 * k, static_cast<uint64_t>(ends[k]));
+      }
+    }
+    return offsets;
   }
 
   std::optional<Block> take_validity() const {
@@ -391,19 +589,16 @@ class Column {
                          bits, levels.data());
     }
     if (Members runs = coded(LevelCoding::runs); !runs.empty()) {
-      pick_runs(runs, cells_[runs[0]].page->def, levels.data());
+      pick_runs(runs, levels.data());
     }
-    Block validity(ceil8(cells_.size()));
-    BitWriter writer(validity.data());
-    size_t num_nulls = 0;
+    std::vector<bool> valid(cells_.size());
     for (size_t k = 0; k < cells_.size(); ++k) {
       if (levels[k] > cells_[k].page->max_def) {
         corrupt("definition level %u where %u is the highest", levels[k], cells_[k].page->max_def);
       }
-      num_nulls += levels[k] != 0;
-      writer.append(levels[k] == 0);
+      valid[k] = levels[k] == 0;
     }
-    return num_nulls == 0 ? std::nullopt : std::optional(std::move(validity));
+    return bitmap_of(valid);
   }
 
   Block take_bits() const {
@@ -536,7 +731,7 @@ class Column {
     });
   }
 
-  void take_variable(unsigned offset_bits, TakenColumn& result) const {
+  void take_variable(unsigned offset_bits, DecodedRows& result) const {
     size_t n = cells_.size();
     std::vector<Bytes> stored(n);
     std::vector<uint8_t> staged;
@@ -564,16 +759,8 @@ class Column {
       throw OffsetOverflow("more bytes than 32-bit offsets can address");
     }
     Block data(ends[n] + kSlack);
-    result.values = Block((n + 1) * offset_bytes(offset_bits));
-    for (size_t k = 0; k <= n; ++k) {
-      if (offset_bits == 32) {
-        store(result.values.data() + 4 * k, static_cast<uint32_t>(ends[k]));
-      } else {
-        store(result.values.data() + 8 * k, static_cast<uint64_t>(ends[k]));
-      }
-      if (k == n) {
-        break;
-      }
+    result.values = offsets_of(ends, offset_bits);
+    for (size_t k = 0; k < n; ++k) {
       uint8_t* to = data.data() + ends[k];
       if (const SymbolTable* table = symbols(k); table != nullptr) {
         expand_value(*table, stored[k], to);  // the next value overwrites the bytes after this one
@@ -585,7 +772,12 @@ class Column {
     result.data = std::move(data);
   }
 
-  std::vector<ChunkCell> cells_;
+  std::vector<ChunkCell> cells_;  // of the wanted values; of the chunks until `take_lists`
+  std::vector<ListRow> lists_;    // none in a column without lists
+  std::vector<size_t> chunks_;    // numbers of the cells of the chunks of each list
+  std::map<std::pair<const MiniBlocks*, size_t>, size_t> numbers_;  // of the cells of chunks
+  double num_items_ = 0;                                            // estimated number of items of all lists
+  std::vector<Cell> reps_;
   std::vector<Cell> levels_;
   std::vector<Cell> values_;
   std::vector<Block> kept_;  // memory of cells that are not in a map
@@ -594,7 +786,7 @@ class Column {
 
 }  // namespace
 
-std::vector<std::optional<TakenColumn>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
+std::vector<std::optional<DecodedRows>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
                                                   size_t num_rows) {
   Files files;
   for (const RowsToTake& part : parts) {
@@ -616,10 +808,11 @@ std::vector<std::optional<TakenColumn>> take_rows(const std::vector<RowsToTake>&
     }
   }
   GuardedCopies copier(std::move(maps));
-  std::vector<std::optional<TakenColumn>> taken(num_columns);
+  std::vector<std::optional<DecodedRows>> taken(num_columns);
   for (size_t i = 0; i < num_columns; ++i) {
     try {
-      Column column(num_rows, copier);
+      bool has_lists = !parts.empty() && parts[0].columns[i]->pages[0]->lists.has_value();
+      Column column(num_rows, has_lists, copier);
       for (const RowsToTake& part : parts) {
         column.locate(*part.columns[i], part, files.at(part.columns[i]->file));
       }
@@ -630,7 +823,7 @@ std::vector<std::optional<TakenColumn>> take_rows(const std::vector<RowsToTake>&
   }
   for (const auto& [file, map] : files) {
     if (map != nullptr && !file->is_whole()) {
-      return std::vector<std::optional<TakenColumn>>(num_columns);
+      return std::vector<std::optional<DecodedRows>>(num_columns);
     }
   }
   return taken;

@@ -1,7 +1,8 @@
 // Takes single rows of mini-block pages, of many columns and files, in one call (docs/format.md, "Mini-block pages"). A
 // value is a few bytes of a chunk of some KiB. In a mapped file only these bytes are accessed, for all values of a
-// column together, so that the processor waits for many addresses at once. Covers flat columns in the encodings of most
-// pages. The decoders in Python handle all other columns.
+// column together, so that the processor waits for many addresses at once. Of a list, all levels of its chunks are
+// decoded, and then its items are taken like the values of a flat column. Covers flat columns and lists of flat values,
+// in the encodings of most pages. The decoders in Python handle all other columns.
 #pragma once
 
 #include "pages/miniblock.hpp"
@@ -22,15 +23,9 @@ struct RowsToTake {
   Bytes places;  // int64
 };
 
-struct TakenColumn {
-  std::optional<Block> validity;  // none if all values are valid
-  Block values;                   // fixed-width values, or offsets
-  std::optional<Block> data;
-};
-
 // Returns the columns of `num_rows` rows, which come from several files. A column that cannot be taken, for any reason,
 // is none.
-std::vector<std::optional<TakenColumn>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
+std::vector<std::optional<DecodedRows>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
                                                   size_t num_rows);
 
 }  // namespace lance

@@ -7,7 +7,8 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from typing import cast
 
 import lz4.block
 import pyarrow as pa
@@ -39,7 +40,14 @@ WORDS |= {f"byte_stream_split {bits}": bits for bits in (32, 64)}
 COMPRESSIONS = ("none", "none", "lz4", "zstd")
 TEXTS = ("variable 32", "variable 64", "fsst 32", "fsst 64", "items 8", "items 16", "items 32")
 LOOKED_UP = ("numbers 8", "numbers 16", "numbers 32")
-LEVELS = ("none", "flat", "inline", "packed", "packed, raw tail", "runs")
+ENCODED_LEVELS = {
+    "flat": lambda of: values.integers(of, 16),
+    "inline": lambda of: packing.pack_inline(of, 16),
+    "packed": lambda of: packing.pack_out_of_line(of, 16, 2, raw_tail=False),
+    "packed, raw tail": lambda of: packing.pack_out_of_line(of, 16, 2, raw_tail=True),
+    "runs": lambda of: values.run_block(of, 16),
+}
+LEVELS = ("none", *ENCODED_LEVELS)
 NEVER = 1 << 60
 
 
@@ -67,7 +75,7 @@ class PageOf:
         if items is not None:
             name = "flat" if bits == "8" else "inline_bitpacking"
         return MiniBlocks(
-            num_rows=sum(self.counts),
+            num_rows=self.num_rows,
             positions=inputs.int64s([position + begin for begin in accumulate(lengths[:-1], initial=0)]),
             lengths=inputs.int64s(lengths),
             first_values=inputs.int64s([*accumulate(self.counts, initial=0)]),
@@ -75,14 +83,69 @@ class PageOf:
             compression=self.compression,
             coding=name,
             bits=int(bits),
-            def_=None
-            if self.levels == "none"
-            else (self.levels.split(",")[0], 2 if "packed" in self.levels else 0),
-            max_def=2,
-            has_nulls=self.levels != "none",
+            def_=None if self.levels == "none" else coding_of(self.levels),
+            max_def=self.max_def,
+            has_nulls=self.has_nulls,
             symbols=SymbolTable(fsst.symbol_table(SYMBOLS)) if name == "fsst" else None,
             items=items,
         )
+
+    @property
+    def max_def(self) -> int:
+        return 2
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether values may be null."""
+        return self.levels != "none"
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.found)
+
+
+@dataclass
+class ListPageOf(PageOf):
+    """A page of random lists, whose entries are cut into chunks anywhere."""
+
+    rep: str
+    null: int
+    empty: int
+    null_item: int
+    begun: list[int]
+    """Rows that begin before each chunk, and the number of rows."""
+    ended: list[int]
+    offset_bits: int = 32
+
+    def pages(self, position: int) -> MiniBlocks:
+        pages = super().pages(position)
+        depth_of = [0] * (1 + self.null_item) + [1] * (self.max_def - self.null_item)
+        pages.set_lists(
+            first_rows=inputs.int64s(self.begun),
+            ended_rows=inputs.int64s(self.ended),
+            rep=coding_of(self.rep),
+            null=self.null,
+            empty=self.empty,
+            upper=self.max_def,
+            shown=self.max_def,
+            max_visible=self.null_item,
+            depth_of=bytes(depth_of),
+            offset_bits=self.offset_bits,
+        )
+        return pages
+
+    @property
+    def max_def(self) -> int:
+        return max(self.null, self.empty, self.null_item)
+
+    @property
+    def has_nulls(self) -> bool:
+        return self.null_item > 0
+
+
+def coding_of(levels: str) -> tuple[str, int]:
+    """Return the name of an encoding of levels as the kernel knows it, and the bits of a level."""
+    return levels.split(",")[0], 2 if "packed" in levels else 0
 
 
 def random_page(rng: random.Random, coding: str, levels: str, most: int = 150) -> PageOf:
@@ -95,14 +158,7 @@ def random_page(rng: random.Random, coding: str, levels: str, most: int = 150) -
     for count in counts:
         stored, data = random_values(rng, name, int(bits), count)
         levels_of = [rng.choice((0, 0, 1, 2)) for _ in range(count)]
-        encoded = {
-            "none": lambda of: None,
-            "flat": lambda of: values.integers(of, 16),
-            "inline": lambda of: packing.pack_inline(of, 16),
-            "packed": lambda of: packing.pack_out_of_line(of, 16, 2, raw_tail=False),
-            "packed, raw tail": lambda of: packing.pack_out_of_line(of, 16, 2, raw_tail=True),
-            "runs": lambda of: values.run_block(of, 16),
-        }[levels](levels_of)
+        encoded = None if levels == "none" else ENCODED_LEVELS[levels](levels_of)
         is_null = [levels != "none" and level > 0 for level in levels_of]
         found += [None if null else value for null, value in zip(is_null, stored, strict=True)]
         num_levels = 0 if levels == "none" else count
@@ -110,6 +166,70 @@ def random_page(rng: random.Random, coding: str, levels: str, most: int = 150) -
         chunk = values.chunk([data], num_levels=num_levels, def_=encoded, large=large)
         chunks.append(chunk + b"\0" * (-len(chunk) % 8))
     return PageOf(coding, levels, found, counts, chunks, large, compression)
+
+
+def random_list_page(rng: random.Random, coding: str, levels: str, most: int = 20) -> ListPageOf:
+    """Return a page of lists; `levels` encodes definition levels, "none" means that there are none."""
+    name, bits = coding.split()
+    null_item = 0 if levels == "none" else rng.randint(0, 1)
+    kinds = [] if levels == "none" else rng.choice((["null"], ["empty"], ["null", "empty"]))
+    level_of = {kind: null_item + 1 + number for number, kind in enumerate(kinds)}
+    entries: list[tuple[int, int]] = []
+    rows: list[int | None] = [rng.randint(1, 5)]
+    rows += [rng.randint(1, 5) for _ in range(rng.randint(0, most))]
+    for number in range(1, len(rows)):
+        if kinds and rng.random() < 0.4:
+            rows[number] = {"null": None, "empty": 0}[rng.choice(kinds)]
+    for size in rows:
+        if not size:
+            entries.append((1, level_of["null" if size is None else "empty"]))
+        else:
+            entries += [(int(not item), rng.randint(0, null_item)) for item in range(size)]
+    # Every chunk has a value, so a chunk ends behind one.
+    values_at = [place for place, (_, level) in enumerate(entries) if level <= null_item]
+    cuts = sorted(rng.sample(values_at[:-1], min(len(values_at) - 1, rng.randint(0, 3))))
+    bounds = [0, *(cut + 1 for cut in cuts), len(entries)]
+    rep, large, compression = rng.choice(LEVELS[1:]), rng.random() < 0.5, rng.choice(COMPRESSIONS)
+    found: list[object] = []
+    chunks, counts, begun, ended = [], [], [], []
+    for start, end in zip(bounds, [*bounds[1:], len(entries)], strict=True):
+        begun.append(sum(begins for begins, _ in entries[:start]))
+        ended.append(begun[-1] - (start < len(entries) and entries[start][0] == 0))
+        if start == end:
+            break
+        part = entries[start:end]
+        counts.append(sum(level <= null_item for _, level in part))
+        stored, data = random_values(rng, name, int(bits), counts[-1])
+        items = iter(stored)
+        for begins, level in part:
+            if begins:
+                found.append(None if kinds and level == level_of.get("null") else [])
+            if level <= null_item:
+                item = next(items)
+                cast(list[object], found[-1]).append(None if level else item)
+        chunk = values.chunk(
+            [compressed(data, compression)],
+            num_levels=len(part),
+            rep=ENCODED_LEVELS[rep]([begins for begins, _ in part]),
+            def_=None if levels == "none" else ENCODED_LEVELS[levels]([level for _, level in part]),
+            large=large,
+        )
+        chunks.append(chunk + b"\0" * (-len(chunk) % 8))
+    return ListPageOf(
+        coding,
+        levels,
+        found,
+        counts,
+        chunks,
+        large,
+        compression,
+        rep,
+        level_of.get("null", -1),
+        level_of.get("empty", -1),
+        null_item,
+        begun,
+        ended,
+    )
 
 
 def compressed(data: bytes, compression: str) -> bytes:
@@ -161,7 +281,7 @@ def column_of(pages: Sequence[PageOf], file: PieceReader, position: int = 0) -> 
     for page in pages:
         known.append(page.pages(position))
         position += sum(map(len, page.chunks))
-    starts = accumulate((sum(page.counts) for page in pages), initial=0)
+    starts = accumulate((page.num_rows for page in pages), initial=0)
     return ColumnPages(known, inputs.int64s([*starts]), file, file)
 
 
@@ -172,10 +292,17 @@ def bytes_of(pages: Sequence[PageOf]) -> bytes:
 Parts = Sequence[tuple[Sequence[ColumnPages], bytes, bytes | None]]
 
 
-def take(coding: str, parts: Parts, num_columns: int, num_rows: int) -> list[list[object] | None]:
-    """Return the values that the kernel takes of columns of one coding, as Python values."""
+def take(
+    coding: str, parts: Parts, num_columns: int, num_rows: int, list_bits: int = 0
+) -> list[list[object] | None]:
+    """Return the values that the kernel takes of columns of one coding, as Python values.
+
+    `list_bits` are the bits of an offset of lists around the values, 0 without lists.
+    """
     taken = kernels.take_rows(parts, num_columns, num_rows)
-    fields = [(str(number), type_of(coding)) for number, done in enumerate(taken.is_there) if done]
+    kind = type_of(coding)
+    kind = {0: kind, 32: pa.list_(kind), 64: pa.large_list(kind)}[list_bits]
+    fields = [(str(number), kind) for number, done in enumerate(taken.is_there) if done]
     batch = pa.RecordBatch._import_from_c(taken.address, pa.schema(fields))
     del taken
     batch.validate(full=True)
@@ -198,6 +325,14 @@ def spelled(coding: str, array: pa.Array | None) -> list[object] | None:
         return None
     # Arrow leaves out the validity where nothing is null, and so does the kernel.
     assert (array.buffers()[0] is None) == (array.null_count == 0)
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        items = spelled(coding, array.values)
+        assert items is not None
+        ends = array.offsets.to_pylist()
+        lists = [items[start:end] for start, end in pairwise(ends)]
+        return [
+            held if there else None for held, there in zip(lists, array.is_valid().to_pylist(), strict=True)
+        ]
     if pa.types.is_fixed_size_binary(array.type):
         held = array.to_pylist()
         return [None if value is None else int.from_bytes(value, "little") for value in held]
@@ -256,6 +391,87 @@ def test_changed_bytes(coding: str, map_after: int, levels: str, seed: int) -> N
     rows = [rng.randrange(len(page.found)) for _ in range(20)]
     with file_of(bytes(data), map_after) as (_, file):
         take(coding, [([column_of([page], file)], inputs.int64s(rows), None)], 1, len(rows))
+
+
+@pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
+@pytest.mark.parametrize("coding", [*WORDS, *TEXTS, *LOOKED_UP])
+@settings(max_examples=draws(12), deadline=None)
+@given(st.sampled_from(LEVELS), st.sampled_from((32, 64)), st.integers(0, 1 << 30))
+def test_lists_in_any_order(coding: str, map_after: int, levels: str, list_bits: int, seed: int) -> None:
+    """Lists of two files, some of them requested twice, from pages with levels of different meanings."""
+    rng = random.Random(seed)
+    first = [random_list_page(rng, coding, levels), random_list_page(rng, coding, rng.choice(LEVELS))]
+    second = [random_list_page(rng, coding, rng.choice(LEVELS))]
+    for page in first + second:
+        page.offset_bits = list_bits
+    stored = [[value for page in pages for value in page.found] for pages in (first, second)]
+    count = rng.randint(1, 40)
+    files = [rng.randrange(2) for _ in range(count)]
+    rows = [rng.randrange(len(stored[file])) for file in files]
+    with (
+        file_of(bytes_of(first), map_after) as (_, one),
+        file_of(bytes_of(second), map_after) as (_, other),
+    ):
+        columns = [column_of(first, one), column_of(second, other)]
+        parts = [
+            (
+                [column, column],
+                inputs.int64s([rows[k] for k in range(count) if files[k] == file]),
+                inputs.int64s([k for k in range(count) if files[k] == file]),
+            )
+            for file, column in enumerate(columns)
+        ]
+        taken = take(coding, parts, 2, count, list_bits)
+    expected = [stored[file][row] for file, row in zip(files, rows, strict=True)]
+    assert taken == [expected, expected]
+
+
+@pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
+@pytest.mark.parametrize("coding", ["flat 64", "inline_bitpacking 16", "variable 32", "items 16"])
+@settings(max_examples=draws(60), deadline=None)
+@given(st.sampled_from(LEVELS), st.integers(0, 1 << 30))
+def test_changed_bytes_of_lists(coding: str, map_after: int, levels: str, seed: int) -> None:
+    """T22: for any bytes in the chunks of lists, the kernel answers or refuses."""
+    rng = random.Random(seed)
+    page = random_list_page(rng, coding, levels)
+    data = bytearray(bytes_of([page]))
+    for _ in range(rng.randint(1, 4)):
+        data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 255, rng.randrange(256)))
+    rows = [rng.randrange(page.num_rows) for _ in range(20)]
+    with file_of(bytes(data), map_after) as (_, file):
+        take(coding, [([column_of([page], file)], inputs.int64s(rows), None)], 1, len(rows), 32)
+
+
+def test_lists_that_are_not_there() -> None:
+    """T22: rows outside a page of lists, and pages of lists beside pages of other lists or of values."""
+    rng = random.Random(4)
+    page = random_list_page(rng, "flat 32", "flat")
+    flat = random_page(rng, "flat 32", "flat")
+    wide = random_list_page(rng, "flat 32", "flat")
+    wide.offset_bits = 64
+    with file_of(bytes_of([page, wide, flat]), 0) as (_, file):
+
+        def is_taken(pages: Sequence[PageOf], rows: Sequence[int]) -> bool:
+            (done,) = kernels.take_rows(
+                [([column_of(pages, file)], inputs.int64s(rows), None)], 1, len(rows)
+            ).is_there
+            return done
+
+        assert is_taken([page], [0, page.num_rows - 1])
+        assert not is_taken([page], [page.num_rows])
+        assert is_taken([page, wide], [0, 1])
+        assert not is_taken([page, wide], [0, page.num_rows])
+        assert not is_taken([page, wide, flat], [0, page.num_rows + wide.num_rows])
+        assert not is_taken([flat, page], [0, flat.num_rows])
+
+
+def test_lists_with_many_items() -> None:
+    """If a call needs many items, it leaves them to the decoder of whole chunks."""
+    page = random_list_page(random.Random(6), "flat 32", "flat")
+    with file_of(bytes_of([page]), 0) as (_, file):
+        for num_rows, is_taken in ((100, True), (5000, False)):
+            wanted = [([column_of([page], file)], inputs.int64s([0] * num_rows), None)]
+            assert kernels.take_rows(wanted, 1, num_rows).is_there == [is_taken]
 
 
 @pytest.mark.parametrize("map_after", [0, NEVER], ids=["mapped", "read"])
