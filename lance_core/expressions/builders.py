@@ -144,9 +144,9 @@ def _place(operand: Expression, constant: Expression) -> tuple[pa.Scalar, int] |
     kind = value_type(operand.type)
     if isinstance(operand, Literal) or not isinstance(constant, Literal) or not constant.value.is_valid:
         return None
+    if constant.type == kind and constant.written is None and (types.is_integer(kind) or is_time(kind)):
+        return constant.value, 0
     if is_time(kind):
-        if constant.type == kind and constant.written is None:
-            return constant.value, 0
         moment = _seconds(constant, kind)
         return None if moment is None else place(moment, kind)
     number = _number(constant)

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.expressions.coercion import is_string, value_type
+from lance_core.expressions.shapes import UNUSUAL
 
 _LEAST_VALUES = 4
 _MARK = "\ue000"
 """Private character around the number of a list. A text that has it is not changed."""
-_UNUSUAL = re.compile(rf'["`\\{_MARK}]|--|/\*')
+_UNUSUAL = re.compile(rf"{UNUSUAL}|{_MARK}")
 _NUMBER, _TEXT = r"-?\d{1,18}", r"'[^']*'"
 _LIST = re.compile(
     "|".join(

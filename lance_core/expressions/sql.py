@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from lance_core.expressions.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, A
 from lance_core.expressions.column_names import resolve_column
 from lance_core.expressions.complexity_limits import MAX_LITERALS, MAX_TEXT, check_limits, check_size
 from lance_core.expressions.long_lists import UnfitList, without_lists
+from lance_core.expressions.shapes import without_constants
 from lance_core.expressions.sql_reader import Reader
 from lance_core.expressions.sql_types import sql_type
 from lance_core.expressions.tree import Expression, Literal
@@ -57,6 +59,23 @@ class _Lance(Dialect):
 _DIALECT = _Lance()
 _MOST_HINT_CHARACTERS = 1000
 """Maximum characters of a text in which an error message looks for column names."""
+_MOST_SHAPES = 256
+_SHAPE_NODES = frozenset(
+    {
+        exp.Column,
+        exp.Identifier,
+        exp.Literal,
+        exp.Null,
+        exp.Boolean,
+        exp.Neg,
+        exp.Paren,
+        exp.And,
+        exp.Or,
+        exp.Not,
+    }
+    | {exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between, exp.Is, exp.Like, exp.ILike}
+)
+"""Nodes that sqlglot makes without looking at the characters of constants."""
 _TYPE_TEXT = re.compile(r"[A-Za-z]{1,32}( [A-Za-z]{1,32})?(\([0-9]{1,4}(, ?[0-9]{1,4})?\))?")
 
 
@@ -148,26 +167,44 @@ def check_syntax(text: str) -> None:
 
 def _parse(text: str, schema: pa.Schema, *, checked: bool = False, repeatable: bool) -> Expression:
     short, lists = without_lists(text, MAX_LITERALS) if len(text) <= MAX_TEXT else (text, [])
-    if lists:
+    shape, constants = without_constants(short) or ("", [])
+    tree = _tree_of_shape(shape, len(constants)) if constants else None
+    if lists or tree is not None:
         # Errors name places in the text, so that a text with an error is parsed as it is.
         with suppress(UnfitList, InvalidInputError):
-            return _bound(_tree(short, schema), schema, lists, checked=checked, repeatable=repeatable)
+            if tree is None:
+                return _bound(_tree(short, schema), schema, lists, checked=checked, repeatable=repeatable)
+            return _bound(tree, schema, lists, constants, checked=checked, repeatable=repeatable)
     return _bound(_tree(text, schema), schema, checked=checked, repeatable=repeatable)
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _tree_of_shape(shape: str, num_constants: int) -> Any:
+    """Return the tree of sqlglot for a shape; None if sqlglot may read the texts of the shape differently."""
+    try:
+        tree = _tree(shape, pa.schema([]))
+    except InvalidInputError:
+        return None
+    nodes = list(tree.walk())
+    literals = sorted(node.this for node in nodes if isinstance(node, exp.Literal))
+    is_shared = literals == sorted(map(str, range(num_constants)))
+    return tree if is_shared and _SHAPE_NODES.issuperset(map(type, nodes)) else None
 
 
 def _bound(
     tree: Any,
     schema: pa.Schema,
     lists: Sequence[pa.Array] = (),
+    constants: Sequence[str] | None = None,
     *,
     checked: bool = False,
     repeatable: bool,
 ) -> Expression:
     """Return the expression that a tree of sqlglot means on rows of `schema`.
 
-    `lists` are those of `long_lists.without_lists`.
+    `lists` are those of `long_lists.without_lists`, `constants` those of `shapes.without_constants`.
     """
-    reader = Reader(schema, lists, checked=checked, repeatable=repeatable)
+    reader = Reader(schema, lists, constants, checked=checked, repeatable=repeatable)
     try:
         return check_limits(reader.condition(tree, top=True))
     except RecursionError:

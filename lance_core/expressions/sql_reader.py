@@ -57,17 +57,20 @@ class Reader:
         self,
         schema: pa.Schema,
         lists: Sequence[pa.Array] = (),
+        constants: Sequence[str] | None = None,
         *,
         checked: bool = False,
         repeatable: bool = False,
     ) -> None:
         """Prepare to read an expression on rows of `schema`, whose long lists are `lists`.
 
+        If the expression is a shape, its literals are numbers of `constants`.
         With `checked`, an integer overflow is an error when the expression is evaluated; otherwise integers
         wrap around. With `repeatable`, functions of the current time are refused.
         """
         self.schema = schema
         self._lists = lists
+        self._constants = constants
         self._checked = checked
         self._now_ns = None if repeatable else time.time_ns()
 
@@ -119,7 +122,8 @@ class Reader:
         left = self.read(node.this)
         # A literal in an operand with other columns or calls does not get this type: `i8 < i8 * 2` does not
         # wrap around.
-        constant = node.expression.find(exp.Column, exp.Func) is None
+        beyond = node.expression
+        constant = isinstance(beyond, exp.Literal) or beyond.find(exp.Column, exp.Func) is None
         beside = left if top and constant and isinstance(left, Column) else None
         right = self.read(node.expression, column=beside)
         if top and beside is None and isinstance(right, Column) and _is_literal(node.this):
@@ -141,7 +145,8 @@ class Reader:
             raise InvalidInputError(f"{_shown(node)} has no values to look for")
         operand = self.read(node.this)
         if self._lists and isinstance(operand, Column) and len(node.expressions) == 1:
-            number = list_number(str(node.expressions[0].this))
+            only = node.expressions[0]
+            number = list_number(self._text(only)) if isinstance(only, exp.Literal) else None
             if number is not None:
                 return IsIn(operand, fitted(self._lists[number], operand.type), False)
         beside = operand if top and isinstance(operand, Column) and len(operand.path) == 1 else None
@@ -189,8 +194,14 @@ class Reader:
         now = pa.scalar(self._now_ns, pa.timestamp("ns"))
         return Literal(now.cast(pa.date32(), safe=False) if _CLOCKS[name] == pa.date32() else now)
 
+    def _text(self, node: exp.Literal) -> str:
+        """Return the characters of a literal."""
+        text: str = node.this
+        return text if self._constants is None else self._constants[int(text)]
+
     def _literal(self, node: exp.Literal, top: bool, column: Column | None) -> Expression:
-        value = builders.literal(node.this, pa.string()) if node.is_string else _number(node.this)
+        text = self._text(node)
+        value = builders.literal(text, pa.string()) if node.is_string else _number(text)
         return builders.in_type_of_column(value, column) if column is not None else value
 
     def _constant(self, node: Any, top: bool, column: Column | None) -> Expression:
@@ -208,7 +219,7 @@ class Reader:
     def _negative(self, node: exp.Neg, top: bool, column: Column | None) -> Expression:
         if not isinstance(node.this, exp.Literal) or node.this.is_string:
             return negative(self.read(node.this), checked=self._checked)
-        value = _number("-" + node.this.this)
+        value = _number("-" + self._text(node.this))
         return builders.in_type_of_column(value, column) if column is not None else value
 
     def _arithmetic(self, node: Any, top: bool, column: Column | None) -> Expression:
