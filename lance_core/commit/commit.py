@@ -16,9 +16,10 @@ Source: docs/format.md, "Writing a version".
 import math
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 
 from lance_core.commit.conflict_rules import touched_fragments
 from lance_core.commit.conflicts import Verdict, check_conflict
@@ -38,6 +39,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.maintenance.auto_cleanup import auto_clean_up
+from lance_core.pool import run_all
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table.deletions import Offsets
@@ -58,6 +60,7 @@ def commit(
     settings: TableSettings | None = None,
     *,
     affected_rows: Mapping[int, Offsets] | None = None,
+    writes: Sequence[Callable[[], object]] = (),
     inverted_names: bool = True,
     sync: bool = True,
     max_attempts: int = MAX_ATTEMPTS,
@@ -76,6 +79,8 @@ def commit(
         affected_rows: by fragment id, the physical offsets of the rows that a delete or an update deletes.
             With them the transaction can be rebased if other writers deleted other rows of the fragment. The
             fragment's deletion file in the transaction contains these rows, too.
+        writes: writes of files that the transaction names. They run beside the write of the transaction file,
+            because each of them waits for the disk or for the network.
         inverted_names: naming scheme of the manifests of a new table, see `versions`. Other tables keep their
             scheme.
         sync: make everything durable before the commit is acknowledged.
@@ -102,6 +107,7 @@ def commit(
         transaction,
         settings or TableSettings(),
         affected_rows or {},
+        writes,
         inverted_names,
         sync,
         deferred_moves,
@@ -157,6 +163,7 @@ class _Attempt:
         transaction: Transaction,
         settings: TableSettings,
         affected_rows: Mapping[int, Offsets],
+        writes: Sequence[Callable[[], object]],
         inverted_names: bool,
         sync: bool,
         deferred_moves: DeferredMoves | None,
@@ -167,6 +174,8 @@ class _Attempt:
         self._transaction.CopyFrom(transaction)
         self._settings = settings
         self._affected_rows = affected_rows
+        self._writes = writes
+        """Writes that have to end before a version is made."""
         self._inverted_names = inverted_names
         self._sync = sync
         self._made_on = transaction.read_version
@@ -193,8 +202,11 @@ class _Attempt:
             deferred_moves=self._deferred_moves,
         )
         serialized = self._transaction.SerializeToString()
+        writes = list(self._writes)
         if message.transaction_file:
-            self._write_transaction(serialized)
+            writes.append(partial(self._write_transaction, serialized))
+        run_all(writes, is_remote=True)
+        self._writes = ()
         inverted = listing.is_inverted if listing else self._inverted_names
         head = place_dictionaries(
             message, dictionary_values(self._storage, current, self._transaction, self._settings)

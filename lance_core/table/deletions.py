@@ -55,6 +55,57 @@ def read_deletions(storage: Storage, fragment: Fragment) -> Offsets:
     return offsets
 
 
+def new_deletion_file(
+    read_version: int, offsets: Offsets, *, as_bitmap: bool | None = None
+) -> table_pb2.DeletionFile:
+    """Return the entry of a new deletion file for the manifest; `store_deletions` writes the file.
+
+    Args:
+        read_version: version in which the rows were found.
+        offsets: all deleted rows of the fragment, unique, including the rows of the file that this file
+            replaces.
+        as_bitmap: kind of the file. None: chosen by the number of rows. A file that replaces a bitmap should
+            be a bitmap.
+
+    Raises:
+        InvalidInputError: `offsets` is empty.
+    """
+    if not len(offsets):
+        raise InvalidInputError("deleted rows", expected="one or more", found="none")
+    if as_bitmap is None:
+        as_bitmap = len(offsets) >= _MIN_BITMAP_ROWS
+    kind = table_pb2.DeletionFile.BITMAP if as_bitmap else table_pb2.DeletionFile.ARROW_ARRAY
+    return table_pb2.DeletionFile(
+        file_type=kind,
+        read_version=read_version,
+        id=SystemRandom().getrandbits(64),
+        num_deleted_rows=len(offsets),
+    )
+
+
+def store_deletions(
+    storage: Storage, path: str, entry: table_pb2.DeletionFile, offsets: Offsets, *, sync: bool = True
+) -> None:
+    """Write the deletion file of an entry.
+
+    The name of the file is not durable yet: call `sync_deletions` once after all files are written.
+
+    Args:
+        storage: storage of the table.
+        path: path of the file, see `path_of`.
+        entry: entry for the manifest, see `new_deletion_file`.
+        offsets: all deleted rows of the fragment, ascending and unique.
+        sync: make the content of the file durable before returning.
+
+    Raises:
+        StorageError: the storage failed.
+    """
+    is_bitmap = entry.file_type == table_pb2.DeletionFile.BITMAP
+    data = _encode_bitmap(offsets) if is_bitmap else _encode_arrow(offsets)
+    with storage.create_file(path, sync=sync) as file:
+        file.write(data)
+
+
 def write_deletions(
     storage: Storage,
     fragment_id: int,
@@ -64,46 +115,19 @@ def write_deletions(
     as_bitmap: bool | None = None,
     sync: bool = True,
 ) -> table_pb2.DeletionFile:
-    """Write a new deletion file.
+    """Write a new deletion file, and return its entry for the manifest.
 
-    The name of the file is not durable yet: call `sync_deletions` once after all files are written.
-
-    Args:
-        storage: storage of the table.
-        fragment_id: id of the fragment.
-        read_version: version in which the rows were found.
-        offsets: all deleted rows of the fragment, including the rows of the file that this file replaces.
-        as_bitmap: kind of the file. None: chosen by the number of rows. A file that replaces a bitmap should
-            be a bitmap.
-        sync: make the content of the file durable before returning.
-
-    Returns:
-        The entry for the manifest. The file is at `path_of(fragment_id, entry)`.
-
-    Raises:
-        InvalidInputError: `offsets` is empty.
-        StorageError: the storage failed.
+    `offsets` may be in any order. The other arguments and the errors are those of `new_deletion_file` and
+    `store_deletions`. The file is at `path_of(fragment_id, entry)`.
     """
-    if not len(offsets):
-        raise InvalidInputError("deleted rows", expected="one or more", found="none")
     unique = np.unique(offsets).astype(np.uint32, casting="same_kind")
-    if as_bitmap is None:
-        as_bitmap = len(unique) >= _MIN_BITMAP_ROWS
-    kind = table_pb2.DeletionFile.BITMAP if as_bitmap else table_pb2.DeletionFile.ARROW_ARRAY
-    message = table_pb2.DeletionFile(
-        file_type=kind,
-        read_version=read_version,
-        id=SystemRandom().getrandbits(64),
-        num_deleted_rows=len(unique),
-    )
-    data = _encode_bitmap(unique) if as_bitmap else _encode_arrow(unique)
-    with storage.create_file(path_of(fragment_id, message), sync=sync) as file:
-        file.write(data)
-    return message
+    entry = new_deletion_file(read_version, unique, as_bitmap=as_bitmap)
+    store_deletions(storage, path_of(fragment_id, entry), entry, unique, sync=sync)
+    return entry
 
 
 def sync_deletions(storage: Storage) -> None:
-    """Make the names in the directory of deletion files durable; `write_deletions` does it for contents."""
+    """Make the names in the directory of deletion files durable; `store_deletions` does it for contents."""
     storage.sync_directory(DIRECTORY)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,7 +17,13 @@ from lance_core.pool import run_all
 from lance_core.proto import table_pb2
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS
-from lance_core.table.deletions import Offsets, path_of, sync_deletions, write_deletions
+from lance_core.table.deletions import (
+    Offsets,
+    new_deletion_file,
+    path_of,
+    store_deletions,
+    sync_deletions,
+)
 from lance_core.table.snapshot import Snapshot
 
 Addresses = npt.NDArray[np.uint64]
@@ -84,24 +90,25 @@ def addresses_of(batch: pa.RecordBatch) -> Addresses:
 
 
 def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChange, *, sync: bool) -> Removal:
-    """Write deletion files with the rows of each fragment and the rows that were deleted before.
+    """Remove rows of each fragment, besides the rows that were deleted before.
 
-    `change` gets the rows and the paths of the files.
+    `change` gets the rows, the paths of the deletion files, and their writes.
 
     Args:
         snapshot: The version that has the rows.
         rows: Physical offsets by fragment id.
         change: The change that removes the rows.
-        sync: On local disks make the files durable before returning.
+        sync: On local disks the writes make the files durable.
 
     Raises:
-        LanceError: A deletion file cannot be read or written.
+        LanceError: A deletion file cannot be read.
     """
     fragments = snapshot.manifest.fragment_by_id
     change.affected_rows = rows
+    writes: list[Callable[[], None]] = []
 
     def remove(fragment_id: int) -> table_pb2.DataFragment | None:
-        """Write the deletion file of a fragment, with rows deleted before, and return the fragment with it.
+        """Return the fragment with a new deletion file, which has the rows deleted before, too.
 
         If no row is left, there is no file and the result is None.
         """
@@ -110,25 +117,24 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChan
         if len(deleted) == fragment.physical_rows:
             return None
         was_bitmap = fragment.deletion_file is not None and fragment.deletion_file.is_bitmap
-        deletion_file = write_deletions(
-            snapshot.storage,
-            fragment_id,
-            snapshot.manifest.version,
-            deleted,
-            as_bitmap=True if was_bitmap else None,
-            sync=sync,
-        )
-        change.files.append(path_of(fragment_id, deletion_file))
+        entry = new_deletion_file(snapshot.manifest.version, deleted, as_bitmap=True if was_bitmap else None)
+        path = path_of(fragment_id, entry)
+        change.files.append(path)
+        writes.append(partial(store_deletions, snapshot.storage, path, entry, deleted, sync=sync))
         message = table_pb2.DataFragment()
         message.CopyFrom(fragment.message)
-        message.deletion_file.CopyFrom(deletion_file)
+        message.deletion_file.CopyFrom(entry)
         return message
 
+    def write() -> None:
+        run_all(writes, is_remote=True)  # each waits for the disk or for round trips
+        if sync:
+            sync_deletions(snapshot.storage)
+
     calls = [partial(remove, fragment_id) for fragment_id in rows]
-    # On remote storage each file takes two or more round trips.
     left = run_all(calls, is_remote=True) if snapshot.storage.is_remote else [call() for call in calls]
-    if sync and change.files:
-        sync_deletions(snapshot.storage)
+    if writes:
+        change.writes.append(write)
     return Removal(
         updated=tuple(message for message in left if message is not None),
         removed_ids=tuple(number for number, message in zip(rows, left, strict=True) if message is None),

@@ -33,7 +33,8 @@ class RowChange:
         transaction: The transaction. It has an operation when the change is complete.
         affected_rows: Physical offsets of the rows that the change removes, by fragment id.
         counts: Numbers of rows for the caller.
-        files: Paths of written files that no version names yet.
+        files: Paths of files that no version names yet.
+        writes: Writes of deletion files, which have to end before a version names the files.
         writers: Writers of its data files.
     """
 
@@ -41,6 +42,7 @@ class RowChange:
     affected_rows: Mapping[int, Offsets] = field(default_factory=dict)
     counts: Counts = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
+    writes: list[Callable[[], None]] = field(default_factory=list)
     writers: list[FragmentWriter] = field(default_factory=list)
 
     def discard(self, storage: Storage) -> None:
@@ -55,21 +57,27 @@ class RowChange:
 
 
 Maker = Callable[[Snapshot, RowChange], None]
-"""Function that writes the files of a change and completes its transaction.
+"""Function that writes the data files of a change and completes its transaction.
 
-It adds each file to the change.
+It adds each file, and the writes of deletion files, to the change.
 """
 
 
-def make_row_change(snapshot: Snapshot, make: Maker, transaction_id: str | None = None) -> RowChange:
-    """Return a complete change of a version. If `make` fails, the files are removed.
+def make_row_change(
+    snapshot: Snapshot, make: Maker, transaction_id: str | None = None, *, defer_writes: bool = False
+) -> RowChange:
+    """Return a complete change of a version. If something fails, the files are removed.
+
+    With `defer_writes`, the caller runs `RowChange.writes`.
 
     Raises:
-        LanceError: The errors of `make`.
+        LanceError: The errors of `make`, or a deletion file cannot be written.
     """
     change = RowChange(new_transaction(snapshot.manifest.version, uuid=transaction_id))
     try:
         make(snapshot, change)
+        for write in () if defer_writes else change.writes:
+            write()
     except BaseException:
         change.discard(snapshot.storage)
         raise
@@ -109,9 +117,15 @@ def commit_row_change(
     """
 
     def attempt(current: Snapshot) -> Manifest:
-        change = make_row_change(current, make, transaction_id)
+        change = make_row_change(current, make, transaction_id, defer_writes=True)
         try:
-            return commit(current.storage, change.transaction, affected_rows=change.affected_rows, sync=sync)
+            return commit(
+                current.storage,
+                change.transaction,
+                affected_rows=change.affected_rows,
+                writes=change.writes,
+                sync=sync,
+            )
         except CommitUnknownError:
             raise
         except LanceError:  # other exceptions do not tell whether the version was made
