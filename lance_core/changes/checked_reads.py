@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
-from lance_core.scan.scanner import LanceScanner, bounded_scan, stored_batches
+from lance_core.scan.scanner import LanceScanner, address_batches, bounded_scan, stored_batches
 from lance_core.scan.session import session_of
 from lance_core.scan.take.address_finder import AddressFinder
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import Field
+from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 
 
@@ -33,6 +34,16 @@ def scan_for_change(
     if ahead_bytes is None:
         return LanceScanner(snapshot, checked)
     return bounded_scan(snapshot, checked, ahead_bytes)
+
+
+def addresses_for_change(snapshot: Snapshot, options: ScanOptions) -> Iterator[RowIds]:
+    """Yield the row addresses of a scan for a change; see `lance_core.scan.scanner.address_batches`.
+
+    Raises:
+        CorruptFileError: A page that is read differs from its checksum.
+        LanceError: Something else cannot be read, or the filter cannot be computed for a row.
+    """
+    return address_batches(snapshot, replace(options, verify_checksums=True))
 
 
 def address_finder(snapshot: Snapshot) -> AddressFinder:

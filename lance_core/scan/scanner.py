@@ -15,7 +15,7 @@ from lance_core.kernels import io_counts
 from lance_core.scan.arguments import column_names
 from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import Projection, project
+from lance_core.scan.plan.projection import ROW_ADDRESS, Projection, project
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
 from lance_core.scan.rows import count_plan_rows, plan_batches, plan_table
 from lance_core.scan.run.budget import MemoryBudget
@@ -25,6 +25,7 @@ from lance_core.scan.session import default_session, session_of
 from lance_core.scan.statistics import Callback, reported, reported_batches
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import Field
+from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot, kept_snapshots
 
 if TYPE_CHECKING:
@@ -230,6 +231,25 @@ def bounded_scan(snapshot: Snapshot, options: ScanOptions, most_bytes: int) -> L
     scanner = LanceScanner(snapshot, options)
     scanner._budget = MemoryBudget(most_bytes, scanner._budget)
     return scanner
+
+
+def address_batches(snapshot: Snapshot, options: ScanOptions) -> Iterator[RowIds]:
+    """Yield the addresses of the rows of a scan with row addresses and without a limit, ascending in each
+    array.
+
+    First come the rows of fragments in which indices answer the whole filter, which are not read.
+    """
+    from lance_core.scan.run.index_masks import answered_rows, index_masks  # late: few tables have indices
+
+    plan = plan_scan(snapshot, options)
+    session = session_of(snapshot)
+    files = session.files_for(options)
+    masks = index_masks(snapshot, options, files)
+    if masks is not None:
+        answered, plan = answered_rows(snapshot, plan, masks)
+        yield answered
+    for batch in plan_batches(snapshot, plan, session.budget, files):
+        yield batch.column(ROW_ADDRESS).to_numpy()
 
 
 def stored_batches(

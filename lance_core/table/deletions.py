@@ -25,6 +25,9 @@ DIRECTORY = "_deletions"
 
 _MIN_BITMAP_ROWS = 5000
 """Number of deleted rows from which a file is a bitmap, as in the reference."""
+# Handing one column to another thread takes longer than the codec.
+_READ_OPTIONS = pa.ipc.IpcReadOptions(use_threads=False)
+_WRITE_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 _ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 
 
@@ -139,9 +142,7 @@ def path_of(fragment_id: int, message: table_pb2.DeletionFile) -> str:
 def _encode_arrow(offsets: Offsets) -> bytes:
     batch = pa.record_batch([pa.array(offsets)], schema=_ARROW_SCHEMA)
     sink = pa.BufferOutputStream()
-    # Compressing one column takes less time than handing it to another thread.
-    options = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
-    with pa.ipc.new_file(sink, _ARROW_SCHEMA, options=options) as writer:
+    with pa.ipc.new_file(sink, _ARROW_SCHEMA, options=_WRITE_OPTIONS) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
 
@@ -154,7 +155,7 @@ def _encode_bitmap(offsets: Offsets) -> bytes:
 
 def _decode_arrow(data: bytes, num_rows: int, name: str) -> Offsets:
     try:
-        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+        with pa.ipc.open_file(pa.py_buffer(data), options=_READ_OPTIONS) as reader:
             schema, num_batches = reader.schema, reader.num_record_batches
             batch = reader.get_batch(0) if num_batches == 1 and schema.equals(_ARROW_SCHEMA) else None
             if batch is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.changes.checked_reads import scan_for_change
+from lance_core.changes.checked_reads import addresses_for_change
 from lance_core.changes.rows.row_change import RowChange
 from lance_core.expressions.tree import Expression
 from lance_core.pool import run_all
@@ -68,7 +68,7 @@ class Removal:
 def passing_addresses(
     snapshot: Snapshot, condition: Expression | None, fragments: tuple[int, ...] | None = None
 ) -> Iterator[Addresses]:
-    """Yield the addresses of the rows that meet a condition, ascending in each batch.
+    """Yield the addresses of the rows that meet a condition, ascending in each array.
 
     Args:
         snapshot: The version to search.
@@ -79,8 +79,7 @@ def passing_addresses(
         LanceError: Something cannot be read, or the condition cannot be computed for a row.
     """
     options = ScanOptions(columns=(), filter=condition, fragments=fragments, with_row_address=True)
-    for batch in scan_for_change(snapshot, options).to_batches():
-        yield addresses_of(batch)
+    return addresses_for_change(snapshot, options)
 
 
 def addresses_of(batch: pa.RecordBatch) -> Addresses:

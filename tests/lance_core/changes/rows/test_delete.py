@@ -153,3 +153,36 @@ def test_one_fragment_without_a_version(tmp_path: Path) -> None:
     assert fragment.delete("id >= 10") is None
     assert fragment.delete("id < 5") == fragment.metadata
     assert dataset.latest_version == 1
+
+
+def test_rows_that_an_index_finds(tmp_path: Path) -> None:
+    """Rows come from the index, from fragments that it does not cover, and never from deleted rows."""
+    path = tmp_path / "d"
+    dataset = make(path, 40, max_rows_per_file=10)
+    dataset.create_scalar_index("id", "BTREE")
+    dataset.delete("text = 't3'")
+    dataset.insert(pa.table({"id": pa.array(range(35, 45)), "text": ["new"] * 10}))
+    left = ids(path)
+    for predicate, is_deleted in (
+        ("id IN (3, 11, 12, 36, 44)", lambda number: number in (3, 11, 12, 36, 44)),
+        ("id < 8 AND text != 't0'", lambda number: number < 8 and number % 7),
+        ("id >= 20 AND id < 30", lambda number: 20 <= number < 30),
+    ):
+        kept = [number for number in left if not is_deleted(number)]
+        assert dataset.delete(predicate) == {"num_deleted_rows": len(left) - len(kept)}
+        left = kept
+        assert ids(path) == left
+    (fragment,) = (each for each in dataset.get_fragments() if each.fragment_id == 1)
+    changed = fragment.delete("id >= 15")
+    assert changed is not None
+    assert changed.num_deletions == 10 - fragment.count_rows("id < 15")
+
+
+def test_rows_that_an_index_finds_are_not_read(tmp_path: Path) -> None:
+    dataset = make(tmp_path / "d", 20)
+    dataset.create_scalar_index("id", "BTREE")
+    (file,) = (tmp_path / "d" / "data").iterdir()
+    file.rename(tmp_path / "elsewhere")
+    assert lance_core.dataset(tmp_path / "d").delete("id IN (3, 5)") == {"num_deleted_rows": 2}
+    (tmp_path / "elsewhere").rename(file)
+    assert ids(tmp_path / "d") == [number for number in range(20) if number not in (3, 5)]
