@@ -1,6 +1,6 @@
 """Statistics of the values of pages and zones, in one form for all file versions.
 
-column_statistics.py                            the form: one Arrow table per column
+column_statistics.py, column_facts.py           the form: one Arrow table per column; for pruning
 collect.py                                      bounds and counts of arrays
 zone_statistics.py, cache.py, disk_cache.py     statistics that scans gather, in memory and on disk
 page_recorder.py, file_buffer.py                statistics and checksums in 2.x files: written and read

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from lance_core.forks import begin_anew_after_fork
 
 # Imported late: most processes never use a filter.
 if TYPE_CHECKING:
+    from lance_core.statistics.column_facts import ColumnFacts
     from lance_core.statistics.disk_cache import StatisticsDirectory
     from lance_core.statistics.zone_statistics import GatheredColumn
 
@@ -50,6 +51,18 @@ class _Stored:
     table: pa.Table | None
 
 
+@dataclass
+class _Known:
+    """All known statistics of one column, and the two tables that they were made of."""
+
+    stored: pa.Table | None
+    gathered: pa.Table | None
+    facts: ColumnFacts
+
+
+_Entry: TypeAlias = "_Stored | GatheredColumn | _Known"
+
+
 class StatisticsCache:
     """Least recently used statistics of columns; thread-safe."""
 
@@ -61,7 +74,7 @@ class StatisticsCache:
 
     def begin(self) -> None:
         """Start with an empty cache, in this process or in a forked one."""
-        self._entries: OrderedDict[tuple[str, ColumnKey], _Stored | GatheredColumn] = OrderedDict()
+        self._entries: OrderedDict[tuple[str, ColumnKey], _Entry] = OrderedDict()
         self._sizes: dict[tuple[str, ColumnKey], int] = {}
         self._num_bytes = 0
         self._counter = HitCounter()
@@ -106,6 +119,28 @@ class StatisticsCache:
         """
         return self._column(key, value_type, num_rows).table()
 
+    def facts(
+        self, key: ColumnKey, stored: pa.Table | None, gathered: pa.Table | None, num_rows: int
+    ) -> ColumnFacts | None:
+        """Return both tables of statistics of a column of `num_rows` values as one; None without any.
+
+        What pruning computes from it is kept until one of the tables is another one.
+        """
+        from lance_core.statistics.column_facts import ColumnFacts
+        from lance_core.statistics.column_statistics import refined
+
+        if stored is None and gathered is None:
+            return None
+        entry = self._get(("known", key))
+        if isinstance(entry, _Known) and entry.stored is stored and entry.gathered is gathered:
+            return entry.facts
+        table = stored if gathered is None else gathered
+        if stored is not None and gathered is not None:
+            table = refined(stored, gathered, num_rows)
+        facts = ColumnFacts(table)
+        self._put(("known", key), _Known(stored, gathered, facts), replaces=True)
+        return facts
+
     def wants(self, key: ColumnKey, value_type: pa.DataType, num_rows: int, start: int, end: int) -> bool:
         """Return whether `gather` would gather statistics from rows `[start, end)` of a column."""
         return bool(self._column(key, value_type, num_rows).gaps(start, end))
@@ -148,7 +183,7 @@ class StatisticsCache:
         kept = self._put(("gathered", key), column)
         return kept if isinstance(kept, GatheredColumn) else column
 
-    def _get(self, key: tuple[str, ColumnKey]) -> _Stored | GatheredColumn | None:
+    def _get(self, key: tuple[str, ColumnKey]) -> _Entry | None:
         with self._lock:
             entry = self._entries.get(key)
             self._counter.count(entry is not None)
@@ -156,11 +191,13 @@ class StatisticsCache:
                 self._entries.move_to_end(key)
             return entry
 
-    def _put(self, key: tuple[str, ColumnKey], entry: _Stored | GatheredColumn) -> _Stored | GatheredColumn:
+    def _put(self, key: tuple[str, ColumnKey], entry: _Entry, *, replaces: bool = False) -> _Entry:
         """Store an entry, update its size, and return it; return the existing entry if another thread was
-        faster.
+        faster, unless the entry replaces it.
         """
         with self._lock:
+            if replaces:
+                self._entries[key] = entry
             kept = self._entries.setdefault(key, entry)
             self._entries.move_to_end(key)
             size = _memory_bytes(kept)
@@ -172,8 +209,10 @@ class StatisticsCache:
             return kept
 
 
-def _memory_bytes(entry: _Stored | GatheredColumn) -> int:
+def _memory_bytes(entry: _Entry) -> int:
     """Return the estimated memory of an entry."""
+    if isinstance(entry, _Known):
+        return entry.facts.num_bytes
     if not isinstance(entry, _Stored):
         return _TABLE_BYTES * entry.num_tables + entry.value_bytes
     return _NOTHING_BYTES if entry.table is None else _TABLE_BYTES + entry.table.nbytes

@@ -13,7 +13,7 @@ without such values may have no bounds. Rows of the table are ascending and do n
 about rows between two pages.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -66,28 +66,55 @@ class Spans:
         first = np.asarray(table["first_row"])
         return cls(first, first + np.asarray(table["rows"]))
 
+    @classmethod
+    def joined(cls, parts: Sequence[tuple[Self, int, int]]) -> Self:
+        """Return the pages of several fragments, each given with its first row and its end among all rows.
+
+        Pages that claim more rows than their fragment has do not reach into the next one.
+        """
+        first = np.concatenate([np.minimum(part.first + start, end) for part, start, end in parts])
+        ends = np.concatenate([np.minimum(part.ends + start, end) for part, start, end in parts])
+        return cls(first, ends)
+
+    def edges(self, num_rows: int) -> npt.NDArray[np.int64] | None:
+        """Return the edges of the pages, if they follow each other and have all of `num_rows` rows; else
+        None.
+        """
+        edges = np.append(self.first, num_rows)
+        is_whole = not edges[0] and (edges[1:] == self.ends).all() and (edges[1:] > edges[:-1]).all()
+        return edges if is_whole else None
+
+    def are_between(self, edges: npt.NDArray[np.int64]) -> bool:
+        """Return whether the row ranges between two edges are the pages."""
+        return bool(
+            len(edges) == len(self.first) + 1
+            and (self.first == edges[:-1]).all()
+            and (self.ends == edges[1:]).all()
+        )
+
     def pages_between(self, edges: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
         """Return for each row range between two edges the number of the page that covers it.
 
         If no page covers a range, its entry is the number of pages.
         """
         count = len(self.first)
-        if len(edges) == count + 1 and (self.first == edges[:-1]).all() and (self.ends == edges[1:]).all():
-            return np.arange(count)
         # If several pages begin at the same row, all but the last are empty.
         pages = np.searchsorted(self.first, edges[:-1], side="right") - 1
         covered = (pages >= 0) & (edges[:-1] < np.append(self.ends, 0)[pages])
         return np.where(covered, pages, count)
 
 
-def range_edges(spans: Iterable[Spans], num_rows: int) -> npt.NDArray[np.int64]:
+def range_edges(spans: Sequence[Spans], starts: Sequence[int]) -> npt.NDArray[np.int64]:
     """Return the row numbers at which a page or zone of any column begins or ends, ascending and distinct.
 
-    0 and `num_rows` are among them. A larger number counts as `num_rows`.
+    `starts`, the first rows of the fragments and the number of all rows, are among them. A larger number
+    counts as the number of all rows.
     """
-    rows = [np.array([0, num_rows])]
-    for span in spans:
-        rows += [span.first, span.ends]
+    num_rows = starts[-1]
+    edges = spans[0].edges(num_rows) if spans else None
+    if edges is not None and all(span.are_between(edges) for span in spans[1:]):
+        return edges
+    rows = [np.array(starts), *(side for span in spans for side in (span.first, span.ends))]
     return np.unique(np.minimum(np.concatenate(rows), num_rows))
 
 
@@ -96,7 +123,7 @@ def refined(coarse: pa.Table, fine: pa.Table, num_rows: int) -> pa.Table:
     cover.
     """
     spans = Spans.of(fine), Spans.of(coarse)
-    edges = range_edges(spans, num_rows)
+    edges = range_edges(spans, (0, num_rows))
     from_fine, from_coarse = (span.pages_between(edges) for span in spans)
     is_fine = from_fine < len(fine)
     kept = np.where(is_fine, np.append(True, from_fine[1:] != from_fine[:-1]), from_coarse < len(coarse))

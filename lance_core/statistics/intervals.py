@@ -8,9 +8,10 @@ equals NaN and is greater than every number; -0.0 equals 0.0.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +48,9 @@ class Truth:
 ANY = Truth(_YES, _YES, _YES)
 """Truth of a condition about which nothing is known."""
 
+Bounds: TypeAlias = Any
+"""Bounds as a `pa.Array` or a `pa.Scalar`, or, only for comparisons, as a NumPy array of numbers."""
+
 
 @dataclass(frozen=True)
 class Values:
@@ -61,8 +65,8 @@ class Values:
     """
 
     type: pa.DataType
-    least: pa.Array | pa.Scalar | None
-    most: pa.Array | pa.Scalar | None
+    least: Bounds | None
+    most: Bounds | None
     ordinary: Flags
     nan: Flags
     null: Flags
@@ -72,20 +76,38 @@ class Values:
         """Whether there may be a value that is not null."""
         return self.ordinary | self.nan
 
+    @cached_property
+    def in_numbers(self) -> Values | None:
+        """These values with bounds that NumPy compares, which takes less time; None if they are no numbers.
 
-def column_values(statistics: pa.Table, pages: npt.NDArray[np.intp], data_type: pa.DataType) -> Values:
-    """Return the possible values of a column of type `data_type`.
+        An unknown bound becomes the least or the greatest number of its type: no value is beyond it.
+        """
+        if self.least is None or self.most is None or not _is_number(self.least.type):
+            return None
+        return replace(self, least=_numbers(self.least, "least"), most=_numbers(self.most, "most"))
 
-    Args:
-        statistics: See `lance_core.statistics.column_statistics`.
-        pages: For each row range, the row of `statistics` with the page that covers it. If no page does, the
-            number of rows of `statistics`.
-        data_type: Arrow type of the column.
+    def at(self, ranges: npt.NDArray[np.intp]) -> Values:
+        """Return the possible values in some of the row ranges. The number of all row ranges stands for one
+        about which nothing is known.
+        """
+        count = len(self.null)
+        ordinary, null = (np.append(flags, True)[ranges] for flags in (self.ordinary, self.null))
+        nan = self.nan if self.nan is _NO else np.append(self.nan, True)[ranges]
+        least = most = None
+        if self.least is not None and self.most is not None:
+            places = pa.array(ranges, mask=ranges == count)
+            least, most = self.least.take(places), self.most.take(places)
+        return Values(self.type, least, most, ordinary, nan, null)
+
+
+def column_values(statistics: pa.Table, data_type: pa.DataType) -> Values:
+    """Return the possible values of a column of type `data_type`, with a row range per row of `statistics`.
+
+    The form of `statistics` is that of `lance_core.statistics.column_statistics`.
     """
-    data_type = data_type.value_type if pa.types.is_dictionary(data_type) else data_type
     is_float = pa.types.is_floating(data_type)
-    rows, nulls = (_numbers(statistics[name]) for name in ("rows", "null_count"))
-    nans = _numbers(statistics["nan_count"]) if is_float else np.zeros_like(rows)
+    rows, nulls = (_counts(statistics[name]) for name in ("rows", "null_count"))
+    nans = _counts(statistics["nan_count"]) if is_float else np.zeros_like(rows)
     # An unknown count is -1.
     ordinary = (nulls < 0) | (nans < 0) | (nulls + nans < rows)
     nan, null = nans != 0, nulls != 0
@@ -93,12 +115,24 @@ def column_values(statistics: pa.Table, pages: npt.NDArray[np.intp], data_type: 
     kind = statistics.schema.field("min").type
     if kind == data_type and has_bounds(kind):
         least, most = (_comparable(statistics[side].combine_chunks()) for side in ("min", "max"))
-    if len(pages) != len(rows) or (pages != np.arange(len(rows))).any():
-        ordinary, nan, null = (np.append(flags, True)[pages] for flags in (ordinary, nan, null))
-        if least is not None and most is not None:
-            places = pa.array(pages, mask=pages == len(rows))
-            least, most = least.take(places), most.take(places)
     return Values(data_type, least, most, ordinary, nan if is_float else _NO, null)
+
+
+def joined_values(parts: Sequence[Values]) -> Values:
+    """Return the possible values of one column in the row ranges of all parts, one part after the other."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    least = most = None
+    if all(part.least is not None for part in parts):
+        least, most = (
+            pa.concat_arrays([getattr(part, side) for part in parts]) for side in ("least", "most")
+        )
+    ordinary, null = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("ordinary", "null")
+    )
+    nan = first.nan if first.nan is _NO else np.concatenate([part.nan for part in parts])
+    return Values(first.type, least, most, ordinary, nan, null)
 
 
 def literal_values(value: pa.Scalar) -> Values:
@@ -131,6 +165,8 @@ def compare(operator: str, left: Values, right: Values) -> Truth:
     """Return the truth of `left operator right`."""
     if left.type != right.type:
         return ANY
+    if left.in_numbers is not None and right.in_numbers is not None:
+        left, right = left.in_numbers, right.in_numbers
     if operator in (">", ">="):
         left, right, operator = right, left, {">": "<", ">=": "<="}[operator]
     true, false = {
@@ -257,10 +293,17 @@ def _surely(comparison: Callable[[Any, Any], Any], a: Any, b: Any) -> Flags:
 def _result(comparison: Callable[[Any, Any], Any], a: Any, b: Any, *, unknown: bool) -> Flags:
     if a is None or b is None:
         return np.array([unknown])
+    if isinstance(a, np.ndarray):
+        found: Flags = _OF_NUMBERS[comparison](a, b)
+        return found
     result = comparison(a, b)
     if isinstance(result, pa.Scalar):
         return np.array([result.as_py() if result.is_valid else unknown])
     return np.asarray(pc.fill_null(result, unknown) if result.null_count else result)
+
+
+_OF_NUMBERS = {pc.less: np.less, pc.less_equal: np.less_equal, pc.equal: np.equal}
+"""Comparisons of NumPy for those of Arrow."""
 
 
 def _missing(bound: pa.Array | pa.Scalar) -> Flags:
@@ -279,8 +322,32 @@ def _places(
     return np.broadcast_to(places, shape)
 
 
-def _numbers(counts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _counts(counts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return np.asarray(pc.fill_null(counts, -1) if counts.null_count else counts)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    """Return whether values of an ordered type are stored as numbers in the same order."""
+    is_ = pa.types
+    return bool(
+        is_.is_integer(kind) or is_.is_floating(kind) or is_.is_boolean(kind) or is_.is_temporal(kind)
+    )
+
+
+def _numbers(bounds: pa.Array | pa.Scalar, side: str) -> npt.NDArray[Any]:
+    """Return bounds as numbers, the extreme number of a side for unknown ones; see `Values.in_numbers`."""
+    if isinstance(bounds, pa.Scalar):
+        bounds = pa.repeat(bounds, 1)
+    known = sortable(bounds.drop_null() if bounds.null_count else bounds)
+    if not bounds.null_count:
+        return known
+    if known.dtype.kind == "f":
+        extreme = -np.inf if side == "least" else np.inf
+    else:
+        extreme = np.iinfo(known.dtype).min if side == "least" else np.iinfo(known.dtype).max
+    numbers = np.full(len(bounds), extreme, known.dtype)
+    numbers[np.asarray(bounds.is_valid())] = known
+    return numbers
 
 
 def _comparable(values: Any) -> Any:

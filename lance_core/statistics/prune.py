@@ -8,8 +8,10 @@ possible.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, reduce
+from itertools import pairwise
 from operator import and_, or_
 from typing import Any
 
@@ -21,6 +23,7 @@ import pyarrow.compute as pc
 from lance_core.expressions import tree
 from lance_core.statistics import intervals
 from lance_core.statistics.collect import has_bounds
+from lance_core.statistics.column_facts import ColumnFacts
 from lance_core.statistics.column_statistics import Spans, range_edges
 from lance_core.statistics.intervals import ANY, Flags, Truth, Values
 
@@ -50,52 +53,98 @@ def decide_rows(
 
     The arguments are those of `kept_rows`.
     """
-    return Pruning(statistics, num_rows).decide(expression)
+    facts = {path: ColumnFacts(table) for path, table in statistics.items()}
+    decision = decide([expression], [facts], (0, num_rows))
+    return decision.ranges(decision.kept[0]), decision.ranges(decision.sure[0])
 
 
-class Pruning:
-    """Statistics of a fragment, for the decisions about several conditions; see `kept_rows`."""
+@dataclass(frozen=True)
+class Decision:
+    """Possible results of conditions in row ranges.
 
-    def __init__(self, statistics: Mapping[tree.Path, pa.Table], num_rows: int) -> None:
-        self._tables = statistics
-        self._num_rows = num_rows
-        self._spans = {path: Spans.of(table) for path, table in statistics.items()}
-        self._edges: dict[tuple[tree.Path, ...], npt.NDArray[np.int64]] = {}
-        self._values: dict[tuple[tuple[tree.Path, ...], tree.Column], Values] = {}
+    Attributes:
+        edges: Where row ranges begin and end, ascending.
+        kept: For each condition, whether it may be true in some row of each row range.
+        sure: For each condition, whether it is certainly true in every row of each row range.
+    """
 
-    def decide(self, expression: tree.Expression) -> tuple[RowRanges, RowRanges]:
-        """Return the rows for which a condition may be true, and those for which it is certainly true."""
-        paths = tuple(path for path in tree.columns(expression) if path in self._tables)
-        edges = self._edges.get(paths)
-        if edges is None:
-            edges = range_edges([self._spans[path] for path in paths], self._num_rows)
-            self._edges[paths] = edges
+    edges: npt.NDArray[np.int64]
+    kept: Flags
+    sure: Flags
+
+    def ranges(self, flags: Flags) -> RowRanges:
+        """Return the rows of the row ranges with a flag."""
+        chosen = np.zeros(len(self.edges) + 1, np.bool_)
+        chosen[1:-1] = flags
+        turns = np.flatnonzero(chosen[1:] != chosen[:-1])
+        return [(start, end) for start, end in self.edges[turns].reshape(-1, 2).tolist()]
+
+
+def decide(
+    conditions: Sequence[tree.Expression],
+    facts: Sequence[Mapping[tree.Path, ColumnFacts]],
+    starts: Sequence[int],
+) -> Decision:
+    """Return what conditions may give for the rows of fragments, which are counted one after the other.
+
+    Args:
+        conditions: One or more conditions.
+        facts: Statistics of each fragment, by column path.
+        starts: The first row of each fragment, and the number of all rows.
+    """
+    columns = _Columns(conditions, facts, starts)
+    shape = len(conditions), len(columns.edges) - 1
+    kept, sure = np.empty(shape, np.bool_), np.empty(shape, np.bool_)
+    for number, condition in enumerate(conditions):
+        truth = columns.truth(condition)
+        kept[number], sure[number] = truth.true, truth.surely_true
+    return Decision(columns.edges, kept, sure)
+
+
+class _Columns:
+    """The columns that conditions name, and their possible values between the edges of all their pages."""
+
+    def __init__(
+        self,
+        conditions: Sequence[tree.Expression],
+        facts: Sequence[Mapping[tree.Path, ColumnFacts]],
+        starts: Sequence[int],
+    ) -> None:
+        self._facts: dict[tree.Path, list[ColumnFacts]] = {}
+        self._spans: dict[tree.Path, Spans] = {}
+        for path in dict.fromkeys(path for condition in conditions for path in tree.columns(condition)):
+            parts = [
+                (known[path], start, end)
+                for known, (start, end) in zip(facts, pairwise(starts), strict=True)
+                if path in known
+            ]
+            if parts:
+                self._facts[path] = [part for part, _, _ in parts]
+                self._spans[path] = Spans.joined([(part.spans, start, end) for part, start, end in parts])
+        self.edges = range_edges(list(self._spans.values()), starts)
+        self._values: dict[tree.Column, Values] = {}
+
+    def truth(self, condition: tree.Expression) -> Truth:
+        """Return the possible results of a condition in each row range, or one entry for all of them."""
         known: dict[int, Truth | Values | None] = {}
-        for node in reversed(list(tree.walk(expression))):  # from the leaves of the tree upwards
+        for node in reversed(list(tree.walk(condition))):  # from the leaves of the tree upwards
             if not isinstance(node, tree.Column):
                 known[id(node)] = _node(node, [known.get(id(operand)) for operand in node.operands])
-            elif node.path in self._tables:
-                known[id(node)] = self._column_values(node, paths, edges)
-        truth = _as_truth(known.get(id(expression)))
-        return _ranges(truth.true, edges), _ranges(truth.surely_true, edges)
+            elif node.path in self._facts:
+                known[id(node)] = self._column_values(node)
+        return _as_truth(known.get(id(condition)))
 
-    def _column_values(
-        self, column: tree.Column, paths: tuple[tree.Path, ...], edges: npt.NDArray[np.int64]
-    ) -> Values:
-        """Return the possible values of a column between the edges that pages of columns `paths` have."""
-        values = self._values.get((paths, column))
+    def _column_values(self, column: tree.Column) -> Values:
+        values = self._values.get(column)
         if values is None:
-            pages = self._spans[column.path].pages_between(edges)
-            values = intervals.column_values(self._tables[column.path], pages, column.type)
-            self._values[paths, column] = values
+            kind = column.type
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            values = intervals.joined_values([facts.values(kind) for facts in self._facts[column.path]])
+            spans = self._spans[column.path]
+            if not spans.are_between(self.edges):
+                values = values.at(spans.pages_between(self.edges))
+            self._values[column] = values
         return values
-
-
-def _ranges(flags: Flags, edges: npt.NDArray[np.int64]) -> RowRanges:
-    chosen = np.zeros(len(edges) + 1, np.bool_)
-    chosen[1:-1] = flags
-    turns = np.flatnonzero(chosen[1:] != chosen[:-1])
-    return [(start, end) for start, end in edges[turns].reshape(-1, 2).tolist()]
 
 
 def _node(node: tree.Expression, operands: list[Truth | Values | None]) -> Truth | Values | None:

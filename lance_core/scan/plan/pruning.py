@@ -9,22 +9,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from lance_core.expressions.tree import Expression, Path, columns, conjuncts
+from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.indices import FilterMasks
-from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, statistics_of
-from lance_core.statistics.prune import Pruning
+from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer
+from lance_core.statistics.prune import Decision, decide
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
-Range = tuple[int, int]
 Offsets = npt.NDArray[np.int64]
 
 # With more rows from indices, statistics of the conditions that are left are worth reading.
@@ -167,12 +165,9 @@ class Pruner:
             map_ahead(lambda pair: self._statistics(*pair), zip(fragments, files, strict=True), is_remote)
         )
         starts = [0, *accumulate(fragment.physical_rows for fragment in fragments)]
-        tables = {path: _joined(path, known, starts) for path in self._paths}
-        tables = {path: table for path, table in tables.items() if table is not None}
-        pruning = Pruning(tables, starts[-1])
-        decided = [pruning.decide(conjunct) for conjunct in self._conjuncts]
+        decision = decide(self._conjuncts, [found.facts for found in known], starts)
         candidates: list[list[CandidateRange]] = [[] for _ in fragments]
-        for candidate in _candidates(decided, starts):
+        for candidate in _candidates(decision, starts):
             number = bisect_right(starts, candidate.start) - 1
             first = starts[number]
             candidates[number].append(
@@ -187,7 +182,7 @@ class Pruner:
         return [Kept(tuple(mine), found.source) for mine, found in zip(candidates, known, strict=True)]
 
     def _statistics(self, fragment: Fragment, files: FragmentFiles) -> FragmentStatistics:
-        return statistics_of(self._snapshot, fragment, self._paths, self._files, files)
+        return self.gatherer(fragment, files).known()
 
     def gatherer(self, fragment: Fragment, opened: FragmentFiles) -> Gatherer:
         """Return the gatherer of statistics from rows of a fragment that the filter decodes."""
@@ -207,65 +202,22 @@ def _ranges(rows: Offsets, waiting: tuple[int, ...]) -> Iterator[CandidateRange]
         yield CandidateRange(start, end, waiting)
 
 
-def _joined(path: Path, known: Sequence[FragmentStatistics], starts: Sequence[int]) -> pa.Table | None:
-    """Return the statistics of a column of several fragments; None if no fragment has any.
-
-    Rows of the second fragment are counted on from the rows of the first, and so on.
-    """
-    found = [
-        (statistics.tables[path], start, end)
-        for statistics, (start, end) in zip(known, pairwise(starts), strict=True)
-        if path in statistics.tables
-    ]
-    if not found:
-        return None
-    if len(known) == 1:
-        return found[0][0]
-    table = pa.concat_tables([part for part, _, _ in found])
-    sizes = [len(part) for part, _, _ in found]
-    begins, ends = (np.repeat([rows[side] for _, *rows in found], sizes) for side in (0, 1))
-    # Statistics that claim to describe more rows than the fragment has must not reach into the next one.
-    first = np.minimum(np.asarray(table["first_row"]) + begins, ends)
-    rows = np.minimum(np.asarray(table["rows"]), ends - first)
-    columns = dict(zip(table.column_names, table.columns, strict=True))
-    columns |= {"first_row": pa.array(first), "rows": pa.array(rows)}
-    return pa.table(columns, schema=table.schema)
-
-
-def _candidates(
-    decided: Sequence[tuple[Sequence[Range], Sequence[Range]]], starts: Sequence[int]
-) -> list[CandidateRange]:
-    """Return the rows in which every conjunct may be true, divided where other conjuncts are undecided.
+def _candidates(decision: Decision, starts: Sequence[int]) -> Iterator[CandidateRange]:
+    """Yield the rows in which every conjunct may be true, divided where other conjuncts are undecided.
 
     `starts` has the first row of each fragment, and the number of all rows. No candidate range crosses one of
     these rows.
     """
-    ranges = [pair for kept, sure in decided for pair in (*kept, *sure)]
-    edges = np.unique([*starts, *(edge for pair in ranges for edge in pair)])
-    begins = edges[:-1]
-    is_kept = np.logical_and.reduce([_covers(kept, begins) for kept, _ in decided])
-    in_doubt = np.array([~_covers(sure, begins) for _, sure in decided])
-    borders = set(starts)
-    candidates: list[CandidateRange] = []
-    for place in np.flatnonzero(is_kept).tolist():
-        asked = tuple(np.flatnonzero(in_doubt[:, place]).tolist())
-        start, end = int(edges[place]), int(edges[place + 1])
-        if (
-            candidates
-            and start not in borders
-            and candidates[-1].end == start
-            and candidates[-1].conjuncts == asked
-        ):
-            start = candidates.pop().start
-        candidates.append(CandidateRange(start, end, asked))
-    return candidates
-
-
-def _covers(ranges: Sequence[Range], rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return whether each row is in one of the sorted ranges."""
-    if not ranges:
-        return np.zeros(len(rows), dtype=bool)
-    starts, ends = np.array(ranges).T
-    place = np.searchsorted(starts, rows, side="right") - 1
-    inside: npt.NDArray[np.bool_] = (place >= 0) & (rows < ends[place])
-    return inside
+    edges = decision.edges
+    is_kept = np.logical_and.reduce(decision.kept)
+    in_doubt = ~decision.sure
+    begins = np.ones(len(is_kept), np.bool_)
+    begins[1:] = (in_doubt[:, 1:] != in_doubt[:, :-1]).any(axis=0) | (is_kept[1:] != is_kept[:-1])
+    if len(starts) > 2:
+        begins[np.searchsorted(edges[:-1], starts[1:-1])] = True
+    firsts = np.flatnonzero(begins)
+    ends = np.append(firsts[1:], len(is_kept))
+    chosen = is_kept[firsts]
+    for first, end in zip(firsts[chosen].tolist(), ends[chosen].tolist(), strict=True):
+        asked = tuple(np.flatnonzero(in_doubt[:, first]).tolist())
+        yield CandidateRange(int(edges[first]), int(edges[end]), asked)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -25,7 +26,8 @@ from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import owns_column
 from lance_core.statistics.cache import ColumnKey
 from lance_core.statistics.collect import bounds_type, has_bounds
-from lance_core.statistics.column_statistics import all_null, refined
+from lance_core.statistics.column_facts import ColumnFacts
+from lance_core.statistics.column_statistics import all_null
 from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.statistics.zone_statistics import ZONE_ROWS
@@ -40,12 +42,11 @@ class FragmentStatistics:
     """Known statistics of some columns of a fragment.
 
     Attributes:
-        tables: Statistics by path, for the columns that have some; their form is that of
-            `lance_core.statistics.column_statistics`.
+        facts: Statistics by path, for the columns that have some.
         sources: Where those of each column come from: the data files, or what scans gathered.
     """
 
-    tables: Mapping[Path, pa.Table]
+    facts: Mapping[Path, ColumnFacts]
     sources: Mapping[Path, Source]
 
     @property
@@ -56,44 +57,11 @@ class FragmentStatistics:
         return max(self.sources.values(), key=("none", "file", "cache").index, default="none")
 
 
-def statistics_of(
-    snapshot: Snapshot,
-    fragment: Fragment,
-    paths: Iterable[Path],
-    files: DataFiles,
-    opened: FragmentFiles | None = None,
-) -> FragmentStatistics:
-    """Return the statistics of columns of one fragment, about physical rows, deleted rows included.
-
-    Paths to unknown columns, and to columns without an order, are left out. `opened` has the files of the
-    fragment, if the caller opens them, too.
-
-    Raises:
-        LanceError: a data file cannot be opened, or its statistics are damaged.
-    """
-    tables: dict[Path, pa.Table] = {}
-    sources: dict[Path, Source] = {}
-    opened = opened or FragmentFiles(snapshot, fragment, files)
-    for path in paths:
-        leaf = _leaf(snapshot.manifest.schema, path)
-        if leaf is None:
-            continue
-        data_file = _holder(leaf[0], fragment)
-        if data_file is None:
-            tables[path], sources[path] = all_null(leaf[1], fragment.physical_rows), "file"
-            continue
-        column = _StoredColumn(snapshot, fragment, data_file, *leaf, files, opened)
-        stored, gathered = column.stored(), column.gathered()
-        if gathered is not None:
-            whole = gathered if stored is None else refined(stored, gathered, fragment.physical_rows)
-            tables[path], sources[path] = whole, "cache"
-        elif stored is not None:
-            tables[path], sources[path] = stored, "file"
-    return FragmentStatistics(tables, sources)
-
-
 class Gatherer:
-    """Gatherer of statistics of columns of one fragment from rows that a filter decoded."""
+    """Statistics of columns of one fragment: those that are known, and more from rows that a filter decodes.
+
+    Paths to unknown columns, and to columns without an order, are left out.
+    """
 
     def __init__(
         self,
@@ -103,15 +71,40 @@ class Gatherer:
         files: DataFiles,
         opened: FragmentFiles | None = None,
     ) -> None:
-        """Gather statistics of the columns at `paths`, as far as their types have statistics."""
+        """Open the files of the columns at `paths`. `opened` has the files of the fragment, if the caller
+        opens them, too.
+
+        Raises:
+            LanceError: a data file cannot be opened.
+        """
         self._columns: dict[str, list[tuple[Path, _StoredColumn]]] = {}
+        self._missing: dict[Path, pa.Table] = {}
         opened = opened or FragmentFiles(snapshot, fragment, files)
         for path in paths:
             leaf = _leaf(snapshot.manifest.schema, path)
-            data_file = None if leaf is None else _holder(leaf[0], fragment)
-            if leaf is not None and data_file is not None:
-                column = _StoredColumn(snapshot, fragment, data_file, *leaf, files, opened)
-                self._columns.setdefault(path[0], []).append((path[1:], column))
+            if leaf is None:
+                continue
+            data_file = _holder(leaf[0], fragment)
+            if data_file is None:
+                self._missing[path] = all_null(leaf[1], fragment.physical_rows)
+                continue
+            column = _StoredColumn(snapshot, fragment, data_file, *leaf, files, opened)
+            self._columns.setdefault(path[0], []).append((path[1:], column))
+
+    def known(self) -> FragmentStatistics:
+        """Return the known statistics, about physical rows, deleted rows included.
+
+        Raises:
+            LanceError: the statistics in a data file are damaged.
+        """
+        facts = {path: ColumnFacts(table) for path, table in self._missing.items()}
+        sources: dict[Path, Source] = dict.fromkeys(self._missing, "file")
+        for name, columns in self._columns.items():
+            for below, column in columns:
+                found = column.known()
+                if found is not None:
+                    facts[name, *below], sources[name, *below] = found
+        return FragmentStatistics(facts, sources)
 
     def wants(self, name: str, start: int, end: int) -> bool:
         """Return whether `add` would learn from the physical rows `[start, end)` of a top-level column."""
@@ -154,29 +147,34 @@ class _StoredColumn:
         storage = snapshot.storage_of(data_file.base_id)
         self._key = ColumnKey(storage.uri, opened.file.name, opened.file.identity, how)
 
-    def stored(self) -> pa.Table | None:
-        return self._cache.stored(self._key, self._read)
-
-    def gathered(self) -> pa.Table | None:
-        """Return the gathered statistics; None if gathering adds nothing to those of the file."""
-        if self._is_one_zone():
-            return None
-        return self._cache.gathered(self._key, self._type, self._num_rows)
+    def known(self) -> tuple[ColumnFacts, Source] | None:
+        """Return all known statistics, and where they come from; None without any."""
+        gathered = None
+        if not self._is_one_zone:  # otherwise gathering adds nothing to the statistics of the file
+            gathered = self._cache.gathered(self._key, self._type, self._num_rows)
+        facts = self._cache.facts(self._key, self._stored, gathered, self._num_rows)
+        return None if facts is None else (facts, "file" if gathered is None else "cache")
 
     def gather(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
-        if not self._is_one_zone():
+        if not self._is_one_zone:
             self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
 
     def wants(self, start: int, end: int) -> bool:
-        if self._is_one_zone():
+        if self._is_one_zone:
             return False
         return self._cache.wants(self._key, self._type, self._num_rows, start, end)
 
+    @cached_property
+    def _stored(self) -> pa.Table | None:
+        """Statistics that the file contains."""
+        return self._cache.stored(self._key, self._read)
+
+    @cached_property
     def _is_one_zone(self) -> bool:
-        """Return whether the statistics of the file are as fine and as complete as gathered ones."""
+        """Whether the statistics of the file are as fine and as complete as gathered ones."""
         if self._num_rows > ZONE_ROWS or isinstance(self._reader, LegacyFile):
             return False
-        stored = self.stored()
+        stored = self._stored
         return stored is not None and len(stored) == 1 and not stored["null_count"].null_count
 
     def _read(self) -> pa.Table | None:

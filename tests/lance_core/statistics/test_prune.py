@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from decimal import Decimal
@@ -404,6 +405,31 @@ def test_what_is_not_known_is_kept() -> None:
     unknown = Like(Column(("a",), pa.string()), "abc%", ignore_case=True)
     assert kept_rows(unknown, {("a",): table_of(pa.array(["x", "y"]), 1)}, 2) == [(0, 2)]
     assert kept_rows(parse_filter("a > 7", schema), {}, 0) == []
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([-(2**63), 0, 2**63 - 1]),
+        pa.array([-np.inf, 0.0, np.inf]),
+        pa.array([False, False, True]),
+        pa.array([-(2**31), 0, 2**31 - 1], pa.date32()),
+    ],
+)
+def test_pages_without_a_bound_are_kept(values: pa.Array, name: str) -> None:
+    """Also for the extreme values of a type, and beside pages with bounds."""
+    known = table_of(values, 1)
+    position = known.schema.get_field_index(name)
+    bounds = known[name].combine_chunks()
+    cut = known.set_column(position, known.field(name), pa.array([None, *bounds[1:]], values.type))
+    for op, constant in itertools.product(COMPARISONS, values):
+        condition = Comparison(op, Column(("a",), values.type), Literal(constant))
+        kept, sure = decide_rows(condition, {("a",): cut}, 3)
+        exact, _ = decide_rows(condition, {("a",): known}, 3)
+        assert expand(exact, 3)[0] <= expand(kept, 3)[0]
+        assert (expand(kept, 3)[1:] == expand(exact, 3)[1:]).all()
+        assert expand(sure, 3)[0] <= expand(exact, 3)[0]
 
 
 @pytest.mark.parametrize(

@@ -116,9 +116,11 @@ array = pa.array(range(20_000))
 def fill(cache: StatisticsCache, count: int) -> None:
     for number in range(count):
         key = ColumnKey("s", "f", "i", str(number))
-        cache.stored(key, lambda: all_null(pa.int64(), number))
+        stored = cache.stored(key, lambda: all_null(pa.int64(), number))
         cache.gather(key, array.type, len(array), 0, [array])
-        cache.gathered(key, array.type, len(array))
+        gathered = cache.gathered(key, array.type, len(array))
+        facts = cache.facts(key, stored, gathered, len(array))
+        facts.spans, facts.values(array.type).in_numbers
 
 fill(StatisticsCache(), 100)
 gc.collect()
@@ -134,6 +136,19 @@ def test_the_bound_is_on_real_memory() -> None:
     """T33: small statistics are mostly objects, and these are counted, too."""
     done = subprocess.run([sys.executable, "-c", _MEASURED], check=True, stdout=subprocess.PIPE, text=True)
     assert 0.4 < float(done.stdout) < 1.5
+
+
+def test_what_pruning_computes_is_kept_until_more_is_known() -> None:
+    array = pa.array(range(20_000), pa.int64())
+    cache = StatisticsCache()
+    assert cache.facts(key(), None, None, len(array)) is None
+    found = []
+    for end in (10_000, 10_000, len(array)):
+        cache.gather(key(), array.type, len(array), 0, [array.slice(0, end)])
+        gathered = cache.gathered(key(), array.type, len(array))
+        found.append(cache.facts(key(), None, gathered, len(array)))
+    assert found[0] is found[1]
+    assert [facts.spans.ends[-1] for facts in found if facts is not None] == [10_000, 10_000, 20_000]
 
 
 def test_what_a_file_says_is_read_once() -> None:

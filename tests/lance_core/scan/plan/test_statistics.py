@@ -24,7 +24,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
 from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.scan_plan import FragmentScan
-from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, statistics_of
+from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.filter_windows import _joined
 from lance_core.scan.session import session_of
@@ -97,7 +97,11 @@ def table(*, null_structs: bool = True) -> pa.Table:
 
 def of(dataset: lance_core.LanceDataset, files: FileCache, *paths: tuple[str, ...]) -> FragmentStatistics:
     (fragment,) = dataset.snapshot.manifest.fragments
-    return statistics_of(dataset.snapshot, fragment, paths, files)
+    return Gatherer(dataset.snapshot, fragment, paths, files).known()
+
+
+def tables(statistics: FragmentStatistics) -> dict[tuple[str, ...], pa.Table]:
+    return {path: facts.table for path, facts in statistics.facts.items()}
 
 
 def gather(
@@ -135,7 +139,7 @@ def check(dataset: lance_core.LanceDataset, statistics: FragmentStatistics, *, p
     for text, share in FILTERS.items():
         tree = parse_filter(text, dataset.schema)
         kept = np.zeros(len(rows), bool)
-        for start, end in kept_rows(tree, statistics.tables, len(rows)):
+        for start, end in kept_rows(tree, tables(statistics), len(rows)):
             kept[start:end] = True
         assert not (np.asarray(passing(tree, rows)) & ~kept).any(), text
         assert kept.mean() <= share or not prunes, text
@@ -148,12 +152,12 @@ def test_statistics_in_0_1_files(tmp_path: Path) -> None:
     lance.write_dataset(table(), tmp_path / "d", data_storage_version="0.1", max_rows_per_group=5000)
     dataset = lance_core.dataset(tmp_path / "d")
     found = of(dataset, FileCache(), *PATHS, ("l",), ("d",), ("s",), ("s", "z"), ("nothing",))
-    assert found.tables.keys() == set(PATHS)
+    assert tables(found).keys() == set(PATHS)
     assert found.source == "file"
-    assert all(len(table) == 12 for table in found.tables.values())
+    assert all(len(table) == 12 for table in tables(found).values())
     check(dataset, found, prunes=False)
     tree = parse_filter("s.x < 5000", dataset.schema)
-    assert kept_rows(tree, found.tables, ROWS) == [(0, 5000)]
+    assert kept_rows(tree, tables(found), ROWS) == [(0, 5000)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -182,7 +186,7 @@ def test_a_part_that_was_gathered_refines_the_file(tmp_path: Path) -> None:
     assert found.source == "cache"
     check(dataset, found, prunes=False)
     tree = parse_filter("s.x < 100 OR s.x > 149000", dataset.schema)
-    assert kept_rows(tree, found.tables, ROWS) == [(0, 8192), (25_000, ROWS)]
+    assert kept_rows(tree, tables(found), ROWS) == [(0, 8192), (25_000, ROWS)]
 
 
 def test_statistics_in_files_of_ours(tmp_path: Path) -> None:
@@ -202,7 +206,7 @@ def test_statistics_in_files_of_ours(tmp_path: Path) -> None:
     found = of(dataset, FileCache(), *PATHS)
     assert found.sources == dict.fromkeys(PATHS, "file")
     check(dataset, found, prunes=False)
-    assert kept_rows(parse_filter("a > 45000", dataset.schema), found.tables, ROWS) == [(40_000, ROWS)]
+    assert kept_rows(parse_filter("a > 45000", dataset.schema), tables(found), ROWS) == [(40_000, ROWS)]
     assert lance.dataset(tmp_path / "d").to_table() == data
 
 
@@ -234,10 +238,10 @@ def test_columns_in_several_files_and_deleted_rows(version: str, tmp_path: Path)
     gather(dataset, files, [("a",), ("b",)])
     found = of(dataset, files, ("a",), ("b",))
     assert found.sources == {("a",): "cache", ("b",): "cache"}
-    for path in found.tables:
-        assert pa.compute.sum(found.tables[path]["rows"]).as_py() == ROWS
+    for path in tables(found):
+        assert pa.compute.sum(tables(found)[path]["rows"]).as_py() == ROWS
     tree = parse_filter("a > 40000 AND b < 90000", dataset.schema)
-    assert kept_rows(tree, found.tables, ROWS) == [(33_192, 49_576)]
+    assert kept_rows(tree, tables(found), ROWS) == [(33_192, 49_576)]
 
 
 def test_a_column_that_no_file_holds(tmp_path: Path) -> None:
@@ -245,8 +249,8 @@ def test_a_column_that_no_file_holds(tmp_path: Path) -> None:
     lance.dataset(tmp_path / "d").add_columns(pa.field("later", pa.int64()))
     dataset = lance_core.dataset(tmp_path / "d")
     found = of(dataset, FileCache(), ("later",))
-    assert kept_rows(parse_filter("later > 5", dataset.schema), found.tables, ROWS) == []
-    assert kept_rows(parse_filter("later IS NULL", dataset.schema), found.tables, ROWS) == [(0, ROWS)]
+    assert kept_rows(parse_filter("later > 5", dataset.schema), tables(found), ROWS) == []
+    assert kept_rows(parse_filter("later IS NULL", dataset.schema), tables(found), ROWS) == [(0, ROWS)]
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
@@ -260,8 +264,8 @@ def test_nothing_is_gathered_where_the_file_says_as_much(version: str, tmp_path:
     gather(dataset, files, [("a",), ("w",)], end=100)
     found = of(dataset, files, ("a",), ("w",))
     assert found.sources == dict.fromkeys([("a",), ("w",)], "file")
-    assert kept_rows(parse_filter("a > 98", dataset.schema), found.tables, 100) == []
-    assert kept_rows(parse_filter("a >= 98", dataset.schema), found.tables, 100) == [(0, 100)]
+    assert kept_rows(parse_filter("a > 98", dataset.schema), tables(found), 100) == []
+    assert kept_rows(parse_filter("a >= 98", dataset.schema), tables(found), 100) == [(0, 100)]
 
 
 @pytest.mark.parametrize("version", ["2.1", "2.2"])
@@ -269,7 +273,7 @@ def test_columns_that_are_shown_differently_have_none(version: str, tmp_path: Pa
     """JSON is stored as something else than what filters see."""
     column = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None]))
     lance.write_dataset(pa.table({"j": column}), tmp_path / "d", data_storage_version=version)
-    assert of(lance_core.dataset(tmp_path / "d"), FileCache(), ("j",)).tables == {}
+    assert not of(lance_core.dataset(tmp_path / "d"), FileCache(), ("j",)).facts
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
@@ -281,7 +285,7 @@ def test_columns_with_dictionaries(version: str, tmp_path: Path) -> None:
     gather(dataset, files, [("w",)])
     found = of(dataset, files, ("w",))
     assert found.source == "cache"
-    ((start, end),) = kept_rows(parse_filter("w = 'word 3'", dataset.schema), found.tables, ROWS)
+    ((start, end),) = kept_rows(parse_filter("w = 'word 3'", dataset.schema), tables(found), ROWS)
     assert 20_000 < start <= 30_000
     assert 40_000 <= end < 50_000
 
@@ -308,8 +312,8 @@ def test_columns_of_later_conditions_are_learnt_of_too(tmp_path: Path) -> None:
     expected = lance.dataset(tmp_path / "d").to_table(filter=text)
     assert dataset.to_table(filter=text) == expected
     assert dataset.to_table(filter=text) == expected
-    tables = of(dataset, session_of(dataset.snapshot).files, ("a",)).tables
-    assert kept_rows(parse_filter("a < 1000", dataset.schema), tables, ROWS) == [(0, 8192)]
+    found = of(dataset, session_of(dataset.snapshot).files, ("a",))
+    assert kept_rows(parse_filter("a < 1000", dataset.schema), tables(found), ROWS) == [(0, 8192)]
 
 
 def test_segments_with_few_rows_between_are_read_as_one() -> None:
