@@ -164,11 +164,26 @@ def with_inputs(
     """
     columns_read = list(returned.columns)
     inputs = {}
-    for column in _inputs(schema, *expressions, besides=besides):
+    known = _known_inputs.setdefault(schema, {})
+    key = tuple(expressions), frozenset(besides)
+    found = known.get(key)
+    if found is None:
+        found = _inputs(schema, *expressions, besides=besides)
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[key] = found
+    for column in found:
         if column not in columns_read:
             columns_read.append(column)
         inputs[column.output.name] = columns_read.index(column)
     return FilteredProjection(tuple(columns_read), returned.schema, len(returned.columns), inputs)
+
+
+# Callers repeat filters, as they repeat projections.
+_known_inputs: WeakKeyDictionary[
+    Schema,
+    dict[tuple[tuple[Expression, ...], frozenset[str]], tuple[DataColumn | RowColumn, ...]],
+] = WeakKeyDictionary()
 
 
 def expression_schema(schema: Schema, found: Sequence[pa.Field] = ()) -> pa.Schema:

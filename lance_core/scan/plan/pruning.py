@@ -18,7 +18,7 @@ from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.indices import FilterMasks
-from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer
+from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, Source
 from lance_core.statistics.prune import Decision, decide
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -96,6 +96,7 @@ class Pruner:
         self._snapshot = snapshot
         self._files = files
         self._conjuncts = conjuncts(condition)
+        self._enabled = enabled
         self._paths = columns(condition) if enabled else ()
         self._masks = masks
         self._found = None if masks is None else masks.found
@@ -161,9 +162,28 @@ class Pruner:
         opened: dict[int, FragmentFiles] | None,
     ) -> list[Kept]:
         files = [FragmentFiles(self._snapshot, fragment, self._files) for fragment in fragments]
-        known = list(
-            map_ahead(lambda pair: self._statistics(*pair), zip(fragments, files, strict=True), is_remote)
-        )
+        sources: Sequence[Source] = ["none"] * len(fragments)
+        if self._enabled:
+            known = list(
+                map_ahead(lambda pair: self._statistics(*pair), zip(fragments, files, strict=True), is_remote)
+            )
+            sources = [found.source for found in known]
+            candidates = self._decided(fragments, known)
+        else:
+            everything = tuple(range(len(self._conjuncts)))
+            candidates = [[CandidateRange(0, fragment.physical_rows, everything)] for fragment in fragments]
+        candidates = [
+            self._narrowed(fragment, mine) for fragment, mine in zip(fragments, candidates, strict=True)
+        ]
+        if opened is not None:
+            left = zip(fragments, files, candidates, strict=True)
+            opened |= {fragment.id: mine for fragment, mine, some in left if some}
+        return [Kept(tuple(mine), source) for mine, source in zip(candidates, sources, strict=True)]
+
+    def _decided(
+        self, fragments: Sequence[Fragment], known: Sequence[FragmentStatistics]
+    ) -> list[list[CandidateRange]]:
+        """Return the candidate ranges that statistics leave of each fragment."""
         starts = [0, *accumulate(fragment.physical_rows for fragment in fragments)]
         decision = decide(self._conjuncts, [found.facts for found in known], starts)
         candidates: list[list[CandidateRange]] = [[] for _ in fragments]
@@ -173,13 +193,7 @@ class Pruner:
             candidates[number].append(
                 CandidateRange(candidate.start - first, candidate.end - first, candidate.conjuncts)
             )
-        candidates = [
-            self._narrowed(fragment, mine) for fragment, mine in zip(fragments, candidates, strict=True)
-        ]
-        if opened is not None:
-            left = zip(fragments, files, candidates, strict=True)
-            opened |= {fragment.id: mine for fragment, mine, some in left if some}
-        return [Kept(tuple(mine), found.source) for mine, found in zip(candidates, known, strict=True)]
+        return candidates
 
     def _statistics(self, fragment: Fragment, files: FragmentFiles) -> FragmentStatistics:
         return self.gatherer(fragment, files).known()

@@ -168,9 +168,11 @@ def _count_before_limit(
     count, plan = (0, plan) if masks is None else count_found(snapshot, plan, masks)
     if not plan.fragment_scans:
         return count
-    nothing = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
+    if plan.schema.names:
+        nothing = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
+        plan = replace(plan, options=nothing)
     strategy = replace(strategy, is_stream=False)
-    with filter_jobs(snapshot, replace(plan, options=nothing), budget, files, strategy, masks) as jobs:
+    with filter_jobs(snapshot, plan, budget, files, strategy, masks) as jobs:
         for job in jobs:
             count += sum(matches.num_rows for found in job.results() for matches in found)
     return count

@@ -23,6 +23,8 @@ from lance_core.table.snapshot import Snapshot
 
 _ALL = 1 << 30
 """More jobs than any scan has."""
+_FEW_ROWS = 1 << 14
+"""Rows that are filtered in less time than statistics take, which describe up to half as many rows each."""
 
 
 @contextmanager
@@ -54,6 +56,10 @@ def filter_jobs(
     condition = plan.options.filter
     assert condition is not None
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
+    is_remote = snapshot.storage.is_remote
+    # A trace shows what statistics leave out, so it needs them in any case.
+    is_worth_it = is_remote or plan.num_rows > _FEW_ROWS or strategy.trace is not None
+    asks_statistics = strategy.prune and is_worth_it
     windows = FilterWindows(
         plan,
         FragmentOpener(
@@ -67,14 +73,13 @@ def filter_jobs(
             snapshot,
             condition,
             files,
-            enabled=strategy.prune,
+            enabled=asks_statistics,
             masks=masks,
             only_indexed=plan.options.fast_search,
         ),
-        RowFilter(condition, projection, strategy, guards=plan.options.guards),
+        RowFilter(condition, projection, strategy, learns=asks_statistics, guards=plan.options.guards),
         is_stream=strategy.is_stream,
     )
-    is_remote = snapshot.storage.is_remote
     # With a limit, the first window often has all rows that are wanted.
     num_alone = 0 if plan.options.limit is None else 1
     if is_few(plan, masks) and not is_remote:

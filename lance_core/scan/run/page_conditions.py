@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -163,6 +163,7 @@ class PageCondition:
         return found.cast(pa.uint8()).buffers()[1], bool(null[0].as_py())
 
 
+@lru_cache(maxsize=64)  # callers repeat filters
 def page_condition(expression: Expression) -> PageCondition | None:
     """Return the condition for pages; None if it is on several columns, or on the child of a struct."""
     named = [node for node in walk(expression) if isinstance(node, Column | ArrowExpression)]

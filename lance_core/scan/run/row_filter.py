@@ -44,7 +44,10 @@ class Conjunct:
 
 
 class RowFilter:
-    """A filter bound to the columns that a scan reads; `guards` is that of `ScanOptions`."""
+    """A filter bound to the columns that a scan reads.
+
+    With `learns`, statistics of the values that it decodes are gathered. `guards` is that of `ScanOptions`.
+    """
 
     def __init__(
         self,
@@ -52,6 +55,7 @@ class RowFilter:
         projection: FilteredProjection,
         strategy: Strategy,
         *,
+        learns: bool = True,
         guards: int = 0,
     ) -> None:
         self.condition = condition
@@ -66,7 +70,7 @@ class RowFilter:
         )
         self.columns = tuple(projection.inputs.values())
         self._learning_share = strategy.dense_share
-        if strategy.prune and strategy.dense_share is None:
+        if learns and strategy.dense_share is None:
             self._learning_share = _LEARNING_SHARE
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
         """Numbers of the columns that both the filter needs and the scan returns."""

@@ -47,6 +47,18 @@ def test_a_count_decodes_no_page_that_statistics_decide(tmp_path: Path) -> None:
     assert [fragment.columns[0].read for fragment in fragments] == [0, 0, 1, 0]
 
 
+@pytest.mark.parametrize(("rows", "asks"), [(1 << 14, False), ((1 << 14) + 1, True)])
+def test_statistics_of_few_rows_are_not_asked(rows: int, asks: bool, tmp_path: Path) -> None:
+    """Filtering so few rows takes less time; counts and rows are the same."""
+    lance_core.write_dataset(pa.table({"x": range(rows)}), tmp_path / "d", max_rows_per_file=5000)
+    session = lance_core.Session()
+    dataset = lance_core.dataset(tmp_path / "d", session=session)
+    assert dataset.count_rows("x < 7000") == 7000
+    assert dataset.to_table(filter="x >= 12345", limit=3)["x"].to_pylist() == [12345, 12346, 12347]
+    use = session.files.statistics.use()
+    assert (use.hits + use.misses > 0) == asks
+
+
 def test_statistics_come_in_between_reading_and_filtering(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

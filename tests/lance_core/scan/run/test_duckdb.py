@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -17,6 +18,7 @@ from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.scan_plan import plan_scan
+from lance_core.scan.run import filtered_scan
 from lance_core.scan.run.execute import scan_table
 from lance_core.scan.run.strategy import Strategy
 from support.comparison import assert_tables_equal
@@ -29,6 +31,14 @@ STRATEGIES = {
     "pruned": Strategy(),
     "pruned, late": Strategy(dense_share=2),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ask_statistics() -> Iterator[None]:
+    """Small tables are pruned, too, as larger ones are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(filtered_scan, "_FEW_ROWS", 0)
+        yield
 
 
 @pytest.mark.parametrize("writer", ["ours", "reference"])

@@ -20,7 +20,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.read import row_selection
 from lance_core.scan.read.page_trace import Trace
-from lance_core.scan.run import matching_rows, row_filter
+from lance_core.scan.run import filtered_scan, matching_rows, row_filter
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batches, scan_table
 from lance_core.scan.run.strategy import Strategy
@@ -47,6 +47,7 @@ def _small_steps():
         patch.setattr(zone_statistics, "ZONE_ROWS", 48)
         patch.setattr(zone_statistics, "_LEAST_ROWS", 1)
         patch.setattr(row_selection, "_BLOCK_ROWS", 64)
+        patch.setattr(filtered_scan, "_FEW_ROWS", 0)
         patch.setattr(row_filter, "_LEAST_ROWS", 1)
         patch.setattr(matching_rows, "_FIRST_SCANNED", 100)
         patch.setattr(matching_rows, "_MOST_SCANNED", 1000)
