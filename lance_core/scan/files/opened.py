@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.data_file import DataFileReader, ModernFile
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Memory of an open file besides its metadata: the descriptor, the memory map, the entry of the cache.
 _FILE_BYTES = 8 << 10
+# Memory of one of its columns in a projection that is kept.
+_PROJECTED_BYTES = 256
 
 
 class OpenedFile(Protocol):
@@ -34,6 +36,10 @@ class OpenedFile(Protocol):
     def checksums(self) -> FileChecksums | None:
         """Checksums that pages are compared with; None if the file has none, or if reads are not checked."""
 
+    @property
+    def projected(self) -> ProjectedColumns:
+        """The opened columns of projections that were read last."""
+
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """Return the reader of `field`.
 
@@ -46,6 +52,35 @@ class OpenedFile(Protocol):
         Raises:
             LanceError: the column cannot be opened.
         """
+
+
+class ProjectedColumns:
+    """What scans made of the columns of one file for a few projections, which scans repeat; thread-safe.
+
+    Projections, and what a fragment holds of the file, are told apart as objects: to compare them takes as
+    long as to open the columns.
+    """
+
+    _MOST = 4
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, int], tuple[object, object, Sequence[Any]]] = {}
+
+    def get(self, projection: object, held: object) -> Sequence[Any] | None:
+        """Return the columns of a projection; None if they are not kept."""
+        kept = self._kept.get((id(projection), id(held)))
+        return None if kept is None else kept[2]
+
+    def keep(self, projection: object, held: object, columns: Sequence[Any]) -> None:
+        """Keep the columns of a projection."""
+        if len(self._kept) >= self._MOST:
+            self._kept = {}
+        self._kept[id(projection), id(held)] = projection, held, columns
+
+    @property
+    def known_bytes(self) -> int:
+        """About how many bytes the columns take."""
+        return sum(_PROJECTED_BYTES * len(columns) for _, _, columns in list(self._kept.values()))
 
 
 class _ColumnReaders:
@@ -81,6 +116,7 @@ class OpenFile:
         self.file = file
         self.reader = reader
         self._columns = _ColumnReaders(reader.open_column)
+        self.projected = ProjectedColumns()
         self.num_uses = 0
         """Number of times that the cache returned the file."""
         self.kept_bytes = 0
@@ -90,7 +126,8 @@ class OpenFile:
     @property
     def known_bytes(self) -> int:
         """About how many bytes the file and its metadata take. This grows as columns are read."""
-        return _FILE_BYTES + self.reader.known_bytes + self._columns.known_bytes
+        parts = (self.reader, self._columns, self.projected)
+        return _FILE_BYTES + sum(part.known_bytes for part in parts)
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """Return the reader of `field`; see `OpenedFile`."""
@@ -145,6 +182,7 @@ class VerifiedFile:
             return VerifiedColumn(columns.get(field, stored), checksums, field, stored)
 
         self._columns = _ColumnReaders(open_column)
+        self.projected = ProjectedColumns()
 
     def column(self, field: Field, columns: Mapping[int, int]) -> ColumnReader:
         """Return the reader of `field`; see `OpenedFile`.

@@ -162,27 +162,28 @@ def with_inputs(
 
     The names `besides` are no columns of the table.
     """
-    columns_read = list(returned.columns)
-    inputs = {}
-    known = _known_inputs.setdefault(schema, {})
-    key = tuple(expressions), frozenset(besides)
-    found = known.get(key)
-    if found is None:
-        found = _inputs(schema, *expressions, besides=besides)
+    known = _known_filtered.setdefault(schema, {})
+    key = id(returned), tuple(expressions), frozenset(besides)
+    kept = known.get(key)
+    if kept is None:
+        columns_read = list(returned.columns)
+        inputs = {}
+        for column in _inputs(schema, *expressions, besides=besides):
+            if column not in columns_read:
+                columns_read.append(column)
+            inputs[column.output.name] = columns_read.index(column)
+        found = FilteredProjection(tuple(columns_read), returned.schema, len(returned.columns), inputs)
         if len(known) >= _MOST_KNOWN:
             known.clear()
-        known[key] = found
-    for column in found:
-        if column not in columns_read:
-            columns_read.append(column)
-        inputs[column.output.name] = columns_read.index(column)
-    return FilteredProjection(tuple(columns_read), returned.schema, len(returned.columns), inputs)
+        kept = known[key] = returned, found
+    return kept[1]
 
 
-# Callers repeat filters, as they repeat projections.
-_known_inputs: WeakKeyDictionary[
+# Callers repeat filters, as they repeat projections. The returned columns are compared as an object, which is
+# kept: to compare its columns would take as long as to make the result.
+_known_filtered: WeakKeyDictionary[
     Schema,
-    dict[tuple[tuple[Expression, ...], frozenset[str]], tuple[DataColumn | RowColumn, ...]],
+    dict[tuple[int, tuple[Expression, ...], frozenset[str]], tuple[Projection, FilteredProjection]],
 ] = WeakKeyDictionary()
 
 

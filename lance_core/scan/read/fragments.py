@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
+from lance_core.scan.files.opened import ProjectedColumns
 from lance_core.scan.plan.projection import (
     ROW_ADDRESS,
     ROW_ID,
@@ -18,11 +19,19 @@ from lance_core.scan.plan.projection import (
     RowColumn,
 )
 from lance_core.scan.plan.scan_plan import FragmentScan
-from lance_core.scan.read.columns import Column, ExpressionColumn, Parts, find_parts, open_column
+from lance_core.scan.read.columns import (
+    Column,
+    ExpressionColumn,
+    Parts,
+    StoredColumn,
+    find_parts,
+    open_column,
+)
 from lance_core.scan.read.live_rows import LiveRows, Offsets
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import LiveColumn, RowColumns
 from lance_core.schema.fields import Field
+from lance_core.schema.physical_columns import leaves
 from lance_core.table.fragment import Fragment, HeldFields
 from lance_core.table.snapshot import Snapshot
 
@@ -105,6 +114,7 @@ class FragmentOpener:
         self._fragments = snapshot.manifest.fragment_by_id
         self._parts: dict[tuple[HeldFields, ...], dict[Field, Parts]] = {}
         """Files of each field, for fragments whose files have the same fields. There are few combinations."""
+        self._first = _first_stored(projection)
 
     def fragment(self, scan: FragmentScan) -> Fragment:
         """Return the fragment of a fragment scan, as the manifest describes it."""
@@ -145,6 +155,29 @@ class FragmentOpener:
         """Return the projected columns of a fragment, deleted rows included; errors are those of `open`."""
         fragment = self._fragments[fragment_id]
         files = files or FragmentFiles(self._snapshot, fragment, self._files)
+        projected = self._projected(files)
+        columns = None if projected is None else projected.get(self._projection, files.data_files[0].held)
+        if columns is None:
+            columns = self._open_columns(fragment, live, files)
+            if projected is not None and all(type(column) is StoredColumn for column in columns):
+                projected.keep(self._projection, files.data_files[0].held, columns)
+        if self._trace is None:
+            return tuple(columns)
+        return tuple(
+            self._trace.follow(fragment_id, shown.output.name, column)
+            for shown, column in zip(self._projection.columns, columns, strict=True)
+        )
+
+    def _projected(self, files: FragmentFiles) -> ProjectedColumns | None:
+        """Return the kept columns of the only file of a fragment; None if the projection may not need it, or
+        needs more.
+        """
+        if self._first is None or len(files.data_files) != 1:
+            return None
+        (data_file,) = files.data_files
+        return files.open(data_file).projected if self._first in data_file.held.columns else None
+
+    def _open_columns(self, fragment: Fragment, live: LiveRows, files: FragmentFiles) -> tuple[Column, ...]:
         held = tuple([data_file.held for data_file in files.data_files])
         parts = self._parts.setdefault(held, {})
 
@@ -162,10 +195,14 @@ class FragmentOpener:
                 found = parts[column.field] = find_parts(column.field, held)
             return open_column(column, files, found)
 
-        columns = tuple([opened(column) for column in self._projection.columns])
-        if self._trace is None:
-            return columns
-        return tuple(
-            self._trace.follow(fragment_id, projected.output.name, column)
-            for projected, column in zip(self._projection.columns, columns, strict=True)
-        )
+        return tuple([opened(column) for column in self._projection.columns])
+
+
+def _first_stored(projection: Projection) -> int | None:
+    """Return the id of a field that data files have for a projection of stored columns alone; None for other
+    projections.
+    """
+    columns = [column for column in projection.columns if isinstance(column, DataColumn)]
+    if not columns or len(columns) < len(projection.columns):
+        return None
+    return leaves(columns[0].field)[0].id
