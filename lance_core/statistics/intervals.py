@@ -78,7 +78,7 @@ class Values:
 
     @cached_property
     def in_numbers(self) -> Values | None:
-        """These values with bounds that NumPy compares, which takes less time; None if they are no numbers.
+        """The values with bounds that NumPy compares, which takes less time; None if they are no numbers.
 
         An unknown bound becomes the least or the greatest number of its type: no value is beyond it.
         """

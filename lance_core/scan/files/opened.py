@@ -55,7 +55,7 @@ class OpenedFile(Protocol):
 
 
 class ProjectedColumns:
-    """What scans made of the columns of one file for a few projections, which scans repeat; thread-safe.
+    """Opened columns of one file for a few projections, which scans repeat; thread-safe.
 
     Projections, and what a fragment holds of the file, are told apart as objects: to compare them takes as
     long as to open the columns.

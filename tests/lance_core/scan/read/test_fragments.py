@@ -60,7 +60,7 @@ def test_other_columns_are_opened_anew(tmp_path: Path, opened: list[str]) -> Non
 
 
 def test_few_projections_of_a_file_are_kept(tmp_path: Path) -> None:
-    """T33: their memory is counted, and does not grow with the number of projections."""
+    """T33: the memory of an open file does not grow with the number of projections."""
     names = [f"c{number}" for number in range(50)]
     lance_core.write_dataset(pa.table({name: [1, 2] for name in names}), tmp_path / "d")
     session = lance_core.Session()
