@@ -78,7 +78,8 @@ class Pruner:
     """Pruner of the fragments of one snapshot for one filter.
 
     Args:
-        enabled: If False, no row is pruned and no statistics are gathered.
+        enabled: If False, no row is pruned by statistics, and none are gathered.
+        asks: If False, no row is pruned by statistics, but they are gathered for other scans.
         masks: The rows that indices found.
         only_indexed: Whether fragments that the indices do not cover are left out.
     """
@@ -90,13 +91,14 @@ class Pruner:
         files: DataFiles,
         *,
         enabled: bool = True,
+        asks: bool = True,
         masks: FilterMasks | None = None,
         only_indexed: bool = False,
     ) -> None:
         self._snapshot = snapshot
         self._files = files
         self._conjuncts = conjuncts(condition)
-        self._enabled = enabled
+        self._asks = enabled and asks
         self._paths = columns(condition) if enabled else ()
         self._masks = masks
         self._found = None if masks is None else masks.found
@@ -163,7 +165,7 @@ class Pruner:
     ) -> list[Kept]:
         files = [FragmentFiles(self._snapshot, fragment, self._files) for fragment in fragments]
         sources: Sequence[Source] = ["none"] * len(fragments)
-        if self._enabled:
+        if self._asks:
             known = list(
                 map_ahead(lambda pair: self._statistics(*pair), zip(fragments, files, strict=True), is_remote)
             )

@@ -24,7 +24,7 @@ from lance_core.table.snapshot import Snapshot
 _ALL = 1 << 30
 """More jobs than any scan has."""
 _FEW_ROWS = 1 << 14
-"""Rows of a table that are filtered in less time than statistics take, which describe half as many each."""
+"""Rows that are filtered in less time than statistics take, which describe half as many each."""
 
 
 @contextmanager
@@ -58,8 +58,7 @@ def filter_jobs(
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
     is_remote = snapshot.storage.is_remote
     # A trace shows what statistics leave out, so it needs them in any case.
-    is_worth_it = is_remote or strategy.trace is not None or not _has_few_rows(snapshot, plan)
-    asks_statistics = strategy.prune and is_worth_it
+    asks = is_remote or strategy.trace is not None or plan.num_rows > _FEW_ROWS
     windows = FilterWindows(
         plan,
         FragmentOpener(
@@ -73,11 +72,12 @@ def filter_jobs(
             snapshot,
             condition,
             files,
-            enabled=asks_statistics,
+            enabled=strategy.prune,
+            asks=asks,
             masks=masks,
             only_indexed=plan.options.fast_search,
         ),
-        RowFilter(condition, projection, strategy, learns=asks_statistics, guards=plan.options.guards),
+        RowFilter(condition, projection, strategy, learns=strategy.prune, guards=plan.options.guards),
         is_stream=strategy.is_stream,
     )
     # With a limit, the first window often has all rows that are wanted.
@@ -87,10 +87,3 @@ def filter_jobs(
     most_jobs = 2 + num_workers(is_remote)
     with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:
         yield jobs
-
-
-def _has_few_rows(snapshot: Snapshot, plan: ScanPlan) -> bool:
-    """Return whether the whole table has few rows: the statistics of a part of a larger table help to plan
-    other scans.
-    """
-    return plan.num_rows <= _FEW_ROWS and sum(snapshot.manifest.fragment_rows) <= _FEW_ROWS

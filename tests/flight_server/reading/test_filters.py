@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -155,15 +154,11 @@ def test_limit_and_offset_behind_a_filter_make_one_ordered_endpoint(
     assert len(without.endpoints) > 3
 
 
-def test_statistics_prune_endpoints(tmp_path: Path, serve: StartServer) -> None:
+def test_statistics_prune_endpoints(root: Root, serve: StartServer) -> None:
     """The first filter on a column learns, the second plan is pruned; batches stay as they were."""
-    drivers = [f"driver {number % 7}" for number in range(18_000)]
-    table = pa.table({"id": range(18_000), "driver": drivers})
-    lance.write_dataset(table, tmp_path / "trips", max_rows_per_file=6000)
-    server = serve(tmp_path)
-    where = "id between 5900 and 6100 and driver = 'driver 3'"
+    server = serve(root.path)
     with server.client() as client:
-        cold_info = plan(client, filter=where)
+        cold_info = plan(client, filter=FILTER)
         assert len(cold_info.endpoints) == 3
         assert metadata(cold_info) | {"pages_total": None, "statistics": "none"} == metadata(cold_info)
         cold = [[chunk.data for chunk in client.do_get(e.ticket)] for e in cold_info.endpoints]
@@ -174,7 +169,7 @@ def test_statistics_prune_endpoints(tmp_path: Path, serve: StartServer) -> None:
         assert repr([[b.to_pylist() for b in stream] for stream in cold]) == repr(
             [[b.to_pylist() for b in stream] for stream in warm]
         )
-        info = plan(client, filter=where)
+        info = plan(client, filter=FILTER)
         assert len(info.endpoints) == 2
         known = metadata(info)
         assert known["fragments_pruned"] == 1
@@ -183,7 +178,7 @@ def test_statistics_prune_endpoints(tmp_path: Path, serve: StartServer) -> None:
         nothing = plan(client, filter="id < 0")
         assert (nothing.total_records, len(nothing.endpoints)) == (0, 1)
         assert client.do_get(nothing.endpoints[0].ticket).read_all().num_rows == 0
-        explained = act(client, "explain_scan", scan={"dataset": "trips", "filter": where}, analyze=True)
+        explained = act(client, "explain_scan", scan={"dataset": "trips", "filter": FILTER}, analyze=True)
         assert explained["rows_returned"] == sum(b.num_rows for stream in cold for b in stream)
         assert explained["fragments"][2]["rows_planned"] == 0
 
