@@ -38,15 +38,16 @@ demo: $(RUN_READY) ## start a server on the demo dataset, query it, show how to 
 serve: $(RUN_READY) ## serve the datasets below ROOT=demo/data on PORT=8815
 	@$(BIN)/lance-flight serve $(ROOT) --port $(PORT)
 
-# Tests that share something dear, such as a Spark session, name their group, which one process runs.
+# Each process runs neighbours, which share fixtures, and takes tests of another when it has none left. Tests that
+# share something dear, such as a Spark session, name their group: it comes first, so that nobody takes it apart.
 test: $(DEV_READY) ## the default tests (minutes)
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 test-all: $(DEV_READY) ## the default tests and the long ones
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m ""
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m ""
 
 test-share: $(DEV_READY) ## the part of the long tests whose turn it is at this commit
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup -m long --long-share $(SHARE)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m long --long-share $(SHARE)
 
 test-spark: $(DEV_READY) ## all tests of Spark, the long ones included
 	$(BIN)/python -m pytest -m "" tests/spark_pipeline

@@ -46,14 +46,19 @@ def pytest_configure(config: pytest.Config) -> None:
     choose_profile(whole_run=config.getoption("markexpr") != "not long")
 
 
-@pytest.hookimpl(tryfirst=True)  # before groups of xdist become part of the names
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
     share = config.getoption("long_share")
-    if share is None:
-        return
-    left_out = [item for item in items if not _has_its_turn(item, *share)]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if _has_its_turn(item, *share)]
+    if share is not None:
+        left_out = [item for item in items if not _has_its_turn(item, *share)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _has_its_turn(item, *share)]
+    result = yield
+    # The first process begins with the first test, and the others take tests from the end of its list.
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    return result
 
 
 def _has_its_turn(item: pytest.Item, number: int, parts: int) -> bool:

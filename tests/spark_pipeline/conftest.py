@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,7 +16,7 @@ from support.spark_session import SharedSession
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One process runs the tests of this folder: each would start a Java of its own."""
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if item.nodeid.startswith("tests/spark_pipeline/"):
             item.add_marker(pytest.mark.xdist_group("spark"))
 
 
