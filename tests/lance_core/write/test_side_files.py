@@ -245,7 +245,7 @@ def test_large_blobs_beside_blobs_outside(large: int, tmp_path: Path) -> None:
     """In one batch, blobs in side files get positions there, and external blobs keep their URIs."""
     (tmp_path / "outside").write_bytes(bytes(range(200)))
     uri = f"file://{tmp_path}/outside"
-    inside = _SOURCE.bytes(large)
+    inside = np.random.default_rng(5).bytes(large)
     part = lance.Blob.from_uri(uri, position=3, size=4)
     table = blobs([inside, part, None, b"small", lance.Blob.from_uri(uri), inside[::-1]])
     allowed = {"allow_external_blob_outside_bases": True}
@@ -359,7 +359,8 @@ def test_blobs_are_not_in_what_the_reference_does_not_write(column: pa.Array, tm
 @pytest.mark.parametrize(("field", "option"), [(None, 250_000), ("300000", 150_000), ("150000", 350_000)])
 def test_a_write_says_how_large_shared_files_are(field: str | None, option: int, tmp_path: Path) -> None:
     metadata = field and {"lance-encoding:blob-pack-file-size-threshold": field}
-    table = blobs([_SOURCE.bytes(100_000) for _ in range(6)], metadata or None)
+    source = np.random.default_rng(6)
+    table = blobs([source.bytes(100_000) for _ in range(6)], metadata or None)
     for writer in (lance, lance_core):
         writer.write_dataset(table, str(tmp_path / writer.__name__), blob_pack_file_size_threshold=option)
     assert side_files(tmp_path / "lance_core") == side_files(tmp_path / "lance")
@@ -367,7 +368,7 @@ def test_a_write_says_how_large_shared_files_are(field: str | None, option: int,
 
 
 def _outside(tmp_path: Path) -> tuple[pa.Table, list[Any]]:
-    large, small = _SOURCE.bytes(300_000), b"hello world"
+    large, small = np.random.default_rng(7).bytes(300_000), b"hello world"
     (tmp_path / "large").write_bytes(large)
     (tmp_path / "small").write_bytes(small)
     uris = [f"file://{tmp_path}/{name}" for name in ("large", "small")]

@@ -210,7 +210,7 @@ def test_2_2_has_more(tmp_path: Path) -> None:
     for values, name in (
         (pa.array([5] * N), "constant inline value"),
         (pa.array(["a string that is longer than thirty-two bytes"] * N), "constant_layout"),
-        (pa.array(_RNG.integers(0, 50, N) * 0x9E3779B97F4A), "dictionary page"),
+        (pa.array(np.random.default_rng(8).integers(0, 50, N) * 0x9E3779B97F4A), "dictionary page"),
         (pa.array([None if x // 5_000 % 2 else x * 0x9E3779B97F4A for x in range(N)]), "levels rle"),
     ):
         older, newer = tmp_path / f"{name}, 2.1", tmp_path / f"{name}, 2.2"
