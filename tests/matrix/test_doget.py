@@ -1,6 +1,6 @@
 """A representative part of the matrix through a real server: DoGet gives what the reference reads.
 
-By default every type is streamed, and a third of the other cases; the whole part in the long run.
+By default every type is streamed, and an eighth of the other cases; the whole part in the long run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from support.strategies import cases
 
 MOST_BATCH_BYTES = 2 << 20
 EVERY_NTH_OF_THE_REST = 18
-BY_DEFAULT = 3
+BY_DEFAULT = 8
 """One of so many cases, beside those that have something first."""
 
 

@@ -1,7 +1,7 @@
 """Every case of the matrix, written by the reference and read locally: equal in type and value bits.
 
-By default every type is read, and a third of the other cases, most in one of the two versions; all of them in
-the long run.
+By default every type, nesting, option and size is read, and an eighth of the other cases, most in one of the
+two versions; all of them in the long run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 from support.cases import Case, all_cases, sample
 from support.checks import check_local, expected_table, write_case
 
-BY_DEFAULT = 3
+BY_DEFAULT = 8
 """One of so many cases, beside those that have something first."""
 
 

@@ -15,7 +15,7 @@ from lance_core.errors import CommitUnknownError, LanceError
 from support.faults import CallStorage, Fault, FaultStorage, before, fails
 from support.staged import BEFORE, KINDS, Staged, T
 
-SHARE = 61
+SHARE = 127
 """One race of so many is run by default."""
 
 
