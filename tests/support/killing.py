@@ -35,11 +35,11 @@ def kill_at_every_call(folder: Path, module: str, change: str, when: str) -> int
 
 def main(folder: Path, make_change: Callable[[FaultStorage, str], object], change: str, when: str) -> None:
     """Kill at every call."""
+    _import_what_is_deferred(folder, make_change, change)
     fault = kills_after if when == "AFTER" else kills
     for number in range(1000):
         target = folder / str(number)
-        if (folder / "before").exists():
-            shutil.copytree(folder / "before", target, copy_function=os.link)
+        _copy(folder, target)
         child = os.fork()
         if child == 0:
             try:
@@ -54,6 +54,36 @@ def main(folder: Path, make_change: Callable[[FaultStorage, str], object], chang
             return
         if os.WIFEXITED(status):
             raise SystemExit(f"change {number} failed instead of being killed")
+
+
+def _copy(folder: Path, target: Path) -> None:
+    if (folder / "before").exists():
+        shutil.copytree(folder / "before", target, copy_function=os.link)
+
+
+def _import_what_is_deferred(
+    folder: Path, make_change: Callable[[FaultStorage, str], object], change: str
+) -> None:
+    """Import the modules that the first change of a process imports, half a second of a processor for each.
+
+    Another process makes the change and names them: this one has no threads, and must not have any to fork.
+    """
+    read, written = os.pipe()
+    child = os.fork()
+    if child == 0:
+        target = folder / "whole"
+        _copy(folder, target)
+        make_change(FaultStorage(target), change)
+        shutil.rmtree(target)
+        with os.fdopen(written, "w") as modules:
+            modules.writelines(f"{name}\n" for name in sys.modules)
+        os._exit(0)
+    os.close(written)
+    with os.fdopen(read) as modules:
+        names = modules.read().splitlines()
+    assert os.waitpid(child, 0)[1] == 0
+    for name in names:
+        import_module(name)
 
 
 if __name__ == "__main__":
