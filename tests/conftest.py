@@ -12,10 +12,11 @@ import os
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import pytest
 
+from support.disk import do_not_wait_for_the_disk
 from support.draws import choose_profile
 from support.leftovers import Places, redirect_temporary_files
 from support.server import RunningServer, serving, start_server
@@ -121,18 +122,10 @@ def _temporary_files(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_wait_for_the_disk() -> Iterator[None]:
-    """Let `os.fsync` of this process return at once.
-
-    A write syncs up to ten files and directories, and the disk takes milliseconds for each. No test of this
-    process loses power: the tests of durability (T36) record the calls and build what a power cut may leave.
-    The processes that tests start, servers among them, sync their files.
-    """
-
-    def check(file: int | IO[bytes]) -> None:
-        os.fstat(file if isinstance(file, int) else file.fileno())
-
+    """Sync no files in this process, nor in servers that are forked; new interpreters sync theirs."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", check)
+        patch.setattr(os, "fsync", os.fsync)  # which puts it back
+        do_not_wait_for_the_disk()
         yield
 
 

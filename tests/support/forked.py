@@ -16,9 +16,19 @@ from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from support.disk import do_not_wait_for_the_disk
+
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["flight_server.cli", "flight_server.http.application", "pydantic.type_adapter", "pydantic.json_schema"]
+    [
+        "flight_server.cli",
+        "flight_server.http.application",
+        "pydantic.type_adapter",
+        "pydantic.json_schema",
+        "pydantic.fields",
+        "typer._adapters",
+        "encodings.idna",
+    ]
 )
 
 
@@ -72,6 +82,7 @@ def _run(
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(directory)
+    do_not_wait_for_the_disk()
     sys.argv = ["lance-flight", *arguments]
     # Imported by the process that was forked, and only there: importing it here would cost each test process.
     from flight_server.cli import app
