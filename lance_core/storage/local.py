@@ -180,7 +180,8 @@ class LocalStorage(Storage):
             if path:
                 parent, _, name = path.rpartition("/")
                 above = self._directory(parent, sync)
-                os.mkdir(name, dir_fd=above.number)
+                with suppress(FileExistsError):  # another writer was faster, and may not have synced it yet
+                    os.mkdir(name, dir_fd=above.number)
                 if sync:
                     os.fsync(above.number)
             else:

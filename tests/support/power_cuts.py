@@ -42,10 +42,12 @@ class Recording:
     contents: dict[tuple[int, int], bytes] = field(default_factory=dict)
     """The bytes of a file as of a step."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    """One step at a time, so that steps are recorded in the order in which they are taken."""
 
     def acknowledge(self, what: object) -> None:
         """The process told somebody that it is done with something."""
-        self._step("acknowledge", what)
+        with self._lock:
+            self._step("acknowledge", what)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -56,9 +58,10 @@ class Recording:
 
     def _wrapped(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
-            before = os.path.realpath(f"/proc/self/fd/{arguments[0]}") if name == "fsync" else None
-            done = real(*arguments, **options)
-            getattr(self, f"_{name}")(arguments, options, before)
+            with self._lock:
+                before = os.path.realpath(f"/proc/self/fd/{arguments[0]}") if name == "fsync" else None
+                done = real(*arguments, **options)
+                getattr(self, f"_{name}")(arguments, options, before)
             return done
 
         return call
@@ -78,14 +81,12 @@ class Recording:
         self._note("name", _Entry(directory, name, inode), inode, path.read_bytes())
 
     def _step(self, kind: str, what: object) -> None:
-        with self._lock:
-            self.steps.append((kind, what))
+        self.steps.append((kind, what))
 
     def _note(self, kind: str, what: object, inode: int, content: bytes) -> None:
-        """A step after which a file has this content; several threads write files at once."""
-        with self._lock:
-            self.contents[len(self.steps), inode] = content
-            self.steps.append((kind, what))
+        """A step after which a file has this content."""
+        self.contents[len(self.steps), inode] = content
+        self._step(kind, what)
 
     def _unlink(self, arguments: Any, options: Any, _: object) -> None:
         directory, name = self._place(arguments[0], options.get("dir_fd"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,8 @@ from pyarrow import flight
 from flight_server.proto.command_pb2 import Columns, Command, Scan
 from flight_server.requests.commands import COMMAND_TYPE_URL
 from support.raw_flight import call, scan_json, ticket
-from support.served import Root, StartServer, trips_table
-from support.server import RunningServer
+from support.served import Root, StartServer, trips_table, write_root
+from support.server import RunningServer, serving
 
 
 @pytest.fixture
@@ -283,7 +284,17 @@ def test_tickets_outlive_the_server(root: Root, serve: StartServer) -> None:
         assert_same(read_endpoints(client, info), root.trips)
 
 
-def test_listing(client: flight.FlightClient, root: Root) -> None:
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Root, flight.FlightClient]]:
+    """A root that no other test adds datasets to, and a client of its server."""
+    root = write_root(tmp_path_factory.mktemp("untouched"))
+    log = tmp_path_factory.mktemp("log") / "server.log"
+    with serving(root.path, log) as server, server.client() as client:
+        yield root, client
+
+
+def test_listing(untouched: tuple[Root, flight.FlightClient]) -> None:
+    root, client = untouched
     offers = {
         "/".join(part.decode() for part in offer.descriptor.path): offer for offer in client.list_flights()
     }
@@ -303,8 +314,10 @@ def test_listing(client: flight.FlightClient, root: Root) -> None:
     ("pattern", "names"),
     [(b"trips", ["trips"]), (b"ns/*", ["vectors"]), (b"*p*", ["pages", "empty", "trips"]), (b"[", [])],
 )
-def test_listing_by_pattern(client: flight.FlightClient, pattern: bytes, names: list[str]) -> None:
-    offers = client.list_flights(pattern)
+def test_listing_by_pattern(
+    untouched: tuple[Root, flight.FlightClient], pattern: bytes, names: list[str]
+) -> None:
+    offers = untouched[1].list_flights(pattern)
     assert [offer.descriptor.path[-1].decode() for offer in offers] == names
 
 
