@@ -36,6 +36,9 @@ _IDENTITY_KEYS = ("ETag", "etag", "mtime", "created", "LastModified", "last_modi
 
 _TIME_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
 
+_RENAMES_OVER = ("local", "file")
+"""Schemes whose files can be renamed over other files, and are visible while they are written."""
+
 _memory_lock = threading.Lock()
 
 
@@ -130,7 +133,10 @@ class FsspecStorage(Storage):
 
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         contained_path(path)
-        self.send(path, io.BytesIO(data))
+        if self._scheme in _RENAMES_OVER:
+            self._send_complete(path, data)  # a reader of the file that is replaced sees one or the other
+        else:
+            self.send(path, io.BytesIO(data))
 
     def delete_file(self, path: str) -> None:
         with contextlib.suppress(FileMissingError):
