@@ -248,6 +248,8 @@ def address_batches(snapshot: Snapshot, options: ScanOptions) -> Iterator[RowIds
     if masks is not None:
         answered, plan = answered_rows(snapshot, plan, masks)
         yield answered
+        if not plan.fragment_scans:  # a scan of nothing would ask the indices once more
+            return
     for batch in plan_batches(snapshot, plan, session.budget, files):
         yield batch.column(ROW_ADDRESS).to_numpy()
 
