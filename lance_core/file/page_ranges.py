@@ -18,8 +18,6 @@ class PageRange:
 
     pages: kernels.MiniBlocks
     reader: kernels.PieceReader
-    keeps_open: object
-    """Holds the descriptor of the reader for as long as the page range exists."""
     start: int
     end: int
     leaf_type: pa.DataType
@@ -36,8 +34,6 @@ class PlainValues:
     """Values of one width in a local file, one after the other, without nulls."""
 
     reader: kernels.PieceReader
-    keeps_open: object
-    """Holds the descriptor of the reader for as long as this object exists."""
     offset: int
     width: int
     """Bytes of a value."""

@@ -1,4 +1,4 @@
-"""Cache of what searches read from index files, limited in bytes and in open files.
+"""Cache of what searches read from index files, limited in bytes.
 
 Index files never change, so an entry stays valid as long as the uuid in its key. An entry is anything that a
 search reads or derives from a file: the open file itself, columns, pages, dictionaries, posting lists.
@@ -6,7 +6,6 @@ search reads or derives from a file: the open file itself, columns, pages, dicti
 
 from __future__ import annotations
 
-import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -17,7 +16,6 @@ from lance_core.forks import begin_anew_after_fork
 
 T = TypeVar("T")
 
-_MOST_FILES = 1024
 _ENTRY_BYTES = 512
 """Estimated memory of an entry besides its value."""
 
@@ -28,16 +26,13 @@ class IndexCache:
     def __init__(self, max_bytes: int = 256 << 20) -> None:
         """Make an empty cache of at most `max_bytes`; with 0 nothing is kept."""
         self._max_bytes = max_bytes
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._max_files = _MOST_FILES if limit == resource.RLIM_INFINITY else min(_MOST_FILES, limit // 8)
         self.begin()
         begin_anew_after_fork(self)
 
     def begin(self) -> None:
         """Begin without entries, in this process or in a forked process."""
-        self._entries: OrderedDict[Hashable, tuple[object, int, bool]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[object, int]] = OrderedDict()
         self._num_bytes = 0
-        self._num_files = 0
         self._counter = HitCounter()
         self._lock = threading.Lock()
 
@@ -70,14 +65,13 @@ class IndexCache:
             self._entries.move_to_end(key)
             return entry[0]
 
-    def keep(self, key: Hashable, value: T, num_bytes: int, *, is_file: bool = False) -> T:
+    def keep(self, key: Hashable, value: T, num_bytes: int) -> T:
         """Keep a value, and return it; return the value that another thread kept under this key before.
 
         Args:
             key: Key of the entry.
             value: Any object but None, which no one changes.
             num_bytes: Estimated memory of the value. A value that is larger than the cache is not kept.
-            is_file: Whether the value holds an open file.
         """
         num_bytes += _ENTRY_BYTES
         if num_bytes > self._max_bytes:
@@ -85,13 +79,11 @@ class IndexCache:
         with self._lock:
             if key in self._entries:
                 return cast(T, self._entries[key][0])
-            self._entries[key] = (value, num_bytes, is_file)
+            self._entries[key] = (value, num_bytes)
             self._num_bytes += num_bytes
-            self._num_files += is_file
-            while self._num_bytes > self._max_bytes or self._num_files > self._max_files:
-                _, (_, dropped, was_file) = self._entries.popitem(last=False)
+            while self._num_bytes > self._max_bytes:
+                _, (_, dropped) = self._entries.popitem(last=False)
                 self._num_bytes -= dropped
-                self._num_files -= was_file
             return value
 
     def get(self, key: Hashable, load: Callable[[], T], num_bytes: Callable[[T], int]) -> T:

@@ -129,7 +129,7 @@ class OpenSegment:
         except BaseException:
             file.close()
             raise
-        return self.cache.keep(key, opened, _FILE_BYTES + opened.known_bytes, is_file=True)
+        return self.cache.keep(key, opened, _FILE_BYTES + opened.known_bytes)
 
     def column(self, file: str, name: str) -> pa.Array:
         """Return all rows of a column of a file. The cache keeps them. Errors are those of `open_file`."""

@@ -22,14 +22,26 @@ class Block:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
+class Descriptor:
+    """Descriptor of a file that is read. It may be closed while nobody reads, and opened again."""
+
+    def __init__(self, number: int, path: bytes) -> None:
+        """Take an open descriptor of the file at `path`, which is absolute.
+
+        With an empty path, it stays open.
+        """
+
+def close_unused_descriptors() -> int:
+    """Close the descriptors that nobody reads from, and return how many they were."""
+
 class PieceReader:
     """Reads byte ranges of one local file; thread-safe."""
 
-    def __init__(self, descriptor: int, file_bytes: int, max_gap: int, map_after: int) -> None:
-        """Once `map_after` ranges were read, short ones are copied out of a map of the file.
+    def __init__(self, descriptor: Descriptor, file_bytes: int, max_gap: int, map_after: int) -> None:
+        """Once `map_after` ranges were read, short ones are copied out of a map of the file."""
 
-        The descriptor stays open during reads.
-        """
+    def read_range(self, offset: int, length: int) -> tuple[Block, int, int]:
+        """The bytes of one range, an errno, or 0, and where the file ended too early, or -1."""
 
     def read(self, parts: Sequence[tuple[_Bytes, _Bytes]]) -> tuple[list[Block], int, int]:
         """The bytes of the ranges of each part (int64 offsets and lengths), one after the other.
@@ -698,13 +710,8 @@ def decode_batches(pieces: Sequence[tuple[MiniBlocks, PieceReader, int, int]], c
 class ColumnPages:
     """The pages of a column of one file."""
 
-    def __init__(
-        self, pages: list[MiniBlocks], starts: _Bytes, file: PieceReader, keeps_open: object
-    ) -> None:
-        """Describe the pages. `starts` (int64) has the first row of each page, and the number of rows.
-
-        `keeps_open` keeps the descriptor of the file open.
-        """
+    def __init__(self, pages: list[MiniBlocks], starts: _Bytes, file: PieceReader) -> None:
+        """Describe the pages. `starts` (int64) has the first row of each page, and the number of rows."""
 
 class ArrowRows:
     """Columns of rows, read and decoded by one call, for Arrow to import."""
@@ -1205,9 +1212,7 @@ def nearest_in_file(
 class PlainPages:
     """The vectors of a column of one file: pages in which one vector follows the other, without nulls."""
 
-    def __init__(
-        self, starts: _Bytes, offsets: _Bytes, stride: int, file: PieceReader, keeps_open: object
-    ) -> None:
+    def __init__(self, starts: _Bytes, offsets: _Bytes, stride: int, file: PieceReader) -> None:
         """Describe the pages.
 
         Args:
@@ -1215,7 +1220,6 @@ class PlainPages:
             offsets: Offset of each page in the file (int64).
             stride: Bytes of a vector.
             file: Reads the file.
-            keeps_open: Keeps the descriptor of the file open.
         """
 
     @property

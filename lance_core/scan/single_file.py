@@ -145,8 +145,6 @@ class SingleFile:
 class _OneFile:
     """One open file in place of the files of a session; see `DataFiles`."""
 
-    max_files = 1
-
     def __init__(self, opened: OpenFile) -> None:
         self._opened = opened
         self.statistics = StatisticsCache()

@@ -47,7 +47,7 @@ def find_damage(snapshot: Snapshot, fragments: Sequence[Fragment] | None = None)
         check_manifest(snapshot)
     except DAMAGE as error:
         yield error
-    cache = FileCache(max_files=1)
+    cache = FileCache(max_bytes=1)  # the files of one fragment after the other
     unchecked: list[int] = []
     for fragment in snapshot.manifest.fragments if fragments is None else fragments:
         for data_file in fragment.files:

@@ -57,10 +57,8 @@ class ReadableFile(ABC):
     max_merged_read: int
     """Largest size of a read that covers several ranges, in bytes."""
 
-    def range_reader(self) -> tuple[PieceReader, object] | None:
-        """Return the reader for kernels that read by themselves, and the object that keeps it open; None if
-        the file has no such reader.
-        """
+    def range_reader(self) -> PieceReader | None:
+        """Return the reader for kernels that read by themselves; None if the file has none."""
         return None
 
     @abstractmethod

@@ -15,8 +15,14 @@ class Descriptor:
     def __init__(self, number: int) -> None:
         self.number = number
 
+    def detach(self) -> int:
+        """Return the number, which the caller owns from now on."""
+        number, self.number = self.number, -1
+        return number
+
     def __del__(self) -> None:
-        os.close(self.number)
+        if self.number >= 0:
+            os.close(self.number)
 
 
 def storage_error(error: OSError, name: str) -> LanceError:

@@ -5,6 +5,7 @@ single values are copied out of a map, under a guard (`kernels/base/file_map.hpp
 requested.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -14,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from lance_core import kernels
 from lance_core.errors import (
     AlreadyExistsError,
     CorruptFileError,
@@ -22,7 +24,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from lance_core.kernels import Block, CorruptData, PieceReader, count_read
+from lance_core.kernels import CorruptData, PieceReader, close_unused_descriptors
 from lance_core.storage.base import ByteRanges, Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.descriptor import Descriptor, storage_error
 from lance_core.storage.local_state import directory_state
@@ -31,8 +33,7 @@ from lance_core.storage.paths import contained_path
 
 _MAX_GAP = 4096
 _MAX_MERGED_READ = 1 << 20
-_MAX_SINGLE_READ = 1 << 30
-"""Linux reads at most about 2 GiB per call."""
+_TOO_MANY = (errno.EMFILE, errno.ENFILE)
 _FAULT_BYTES = 64 << 10
 """Bytes that the system maps on the first access to a page of a mapped file."""
 
@@ -60,7 +61,7 @@ class LocalStorage(Storage):
         return storage
 
     def open_file(self, path: str, size: int | None = None) -> ReadableFile:
-        file = LocalFile(path, self._open(path, os.O_RDONLY))
+        file = LocalFile(path, self._open(path, os.O_RDONLY).detach(), self._absolute(path))
         if size and size != file.size:
             raise CorruptFileError("file has the wrong size", file=path, expected=size, found=file.size)
         return file
@@ -200,8 +201,7 @@ class LocalStorage(Storage):
         in between.
         """
         try:
-            # Without O_NONBLOCK, opening a pipe inside the dataset would block until somebody writes to it.
-            descriptor = Descriptor(os.open(self._absolute(path), flags | os.O_CLOEXEC | os.O_NONBLOCK))
+            descriptor = _opened(self._absolute(path), flags)
             if not self._follow_links and not self._is_below_root(descriptor.number):
                 raise StorageError("link leaves the dataset", file=path)
         except OSError as error:
@@ -219,47 +219,31 @@ class LocalFile(ReadableFile):
     max_gap = _MAX_GAP
     max_merged_read = _MAX_MERGED_READ
 
-    def __init__(self, name: str, descriptor: Descriptor) -> None:
-        status = os.fstat(descriptor.number)
+    def __init__(self, name: str, number: int, path: str) -> None:
+        """Take the open descriptor `number` of the file at the absolute `path`; `name` is for messages."""
+        descriptor = kernels.Descriptor(number, os.fsencode(path))
+        status = os.fstat(number)
         if not stat.S_ISREG(status.st_mode):
             raise StorageError("not a regular file", file=name)
         self.name = name
         self.size = status.st_size
         self.identity = _identity(status)
-        self._descriptor: Descriptor | None = descriptor
-        self._ranges = PieceReader(descriptor.number, self.size, _MAX_GAP, 1 + self.size // _FAULT_BYTES)
+        self._ranges: PieceReader | None = PieceReader(
+            descriptor, self.size, _MAX_GAP, 1 + self.size // _FAULT_BYTES
+        )
 
-    def range_reader(self) -> tuple[PieceReader, object] | None:
-        descriptor = self._descriptor
-        return None if descriptor is None else (self._ranges, descriptor)
+    def range_reader(self) -> PieceReader | None:
+        return self._ranges
 
     def read(self, offset: int, length: int) -> pa.Buffer:
         self.check_range(offset, length)
-        descriptor = self._descriptor
-        if descriptor is None:
-            raise StorageError("file is closed", file=self.name)
-        buffer = pa.py_buffer(Block(length))  # reused memory: mapping fresh pages takes as long as the read
-        target = memoryview(buffer)
-        done = 0
-        while done < length:
-            try:
-                count = os.preadv(descriptor.number, [target[done : done + _MAX_SINGLE_READ]], offset + done)
-            except OSError as error:
-                raise storage_error(error, self.name) from None
-            if count == 0:
-                raise CorruptFileError(
-                    "file was truncated while open", file=self.name, expected=self.size, found=offset + done
-                )
-            done += count
-        count_read(length)
-        return buffer
+        block, error, end = self._open.read_range(offset, length)
+        self._check_read(error, end)
+        return pa.py_buffer(block)
 
     def read_joined(self, parts: Sequence[ByteRanges]) -> list[pa.Buffer]:
-        descriptor = self._descriptor
-        if descriptor is None:
-            raise StorageError("file is closed", file=self.name)
         try:
-            data, error, end = self._ranges.read(parts)
+            data, error, end = self._open.read(parts)
         except CorruptData as problem:
             raise CorruptFileError(
                 "read outside the file",
@@ -267,16 +251,39 @@ class LocalFile(ReadableFile):
                 expected=f"ranges within {self.size} bytes",
                 found=str(problem),
             ) from None
+        self._check_read(error, end)
+        return [pa.py_buffer(block) for block in data]
+
+    def close(self) -> None:
+        self._ranges = None
+
+    @property
+    def _open(self) -> PieceReader:
+        """The reader; its descriptor cannot be closed while it is in use."""
+        reader = self._ranges
+        if reader is None:
+            raise StorageError("file is closed", file=self.name)
+        return reader
+
+    def _check_read(self, error: int, end: int) -> None:
+        """Raise an error unless `error`, an errno, is 0, and `end`, where the file ended too early, is -1."""
         if error:
             raise storage_error(OSError(error, os.strerror(error)), self.name)
         if end >= 0:
             raise CorruptFileError(
                 "file was truncated while open", file=self.name, expected=self.size, found=end
             )
-        return [pa.py_buffer(block) for block in data]
 
-    def close(self) -> None:
-        self._descriptor = None
+
+def _opened(path: str, flags: int) -> Descriptor:
+    # Without O_NONBLOCK, opening a pipe inside the dataset would block until somebody writes to it.
+    flags |= os.O_CLOEXEC | os.O_NONBLOCK
+    try:
+        return Descriptor(os.open(path, flags))
+    except OSError as error:
+        if error.errno not in _TOO_MANY or not close_unused_descriptors():
+            raise
+    return Descriptor(os.open(path, flags))
 
 
 def _identity(status: os.stat_result) -> str:

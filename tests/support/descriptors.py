@@ -1,9 +1,16 @@
-"""Files of a folder that this process holds open."""
+"""Descriptors of this process."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from lance_core.kernels import Descriptor
+
+
+def kept_open(number: int) -> Descriptor:
+    """Return a copy of a descriptor for the readers of the kernels, which stays open."""
+    return Descriptor(os.dup(number), b"")
 
 
 def open_below(folder: Path | str) -> list[str]:

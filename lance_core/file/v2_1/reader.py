@@ -132,7 +132,7 @@ class ColumnReader:
             return None
         list_type = None if self._is_leaf else self._field.arrow_type
         leaf_type = self._leaves[0].arrow_type
-        return [PageRange(pages, *reader, first, last, leaf_type, list_type) for pages, first, last in parts]
+        return [PageRange(pages, reader, first, last, leaf_type, list_type) for pages, first, last in parts]
 
     def plain_values(self, start: int, end: int) -> PlainValues | None:
         """Return the place of rows `[start, end)` in the file, or None; see
@@ -145,7 +145,7 @@ class ColumnReader:
         if found is None:
             return None
         offset, num_bytes = found
-        return PlainValues(*reader, offset, num_bytes // (end - start), end - start)
+        return PlainValues(reader, offset, num_bytes // (end - start), end - start)
 
     def plain_pages(self) -> PlainPages | None:
         """Return the places of all pages, or None; see `lance_core.file.column_readers`."""
@@ -153,10 +153,10 @@ class ColumnReader:
         if reader is None or not self._is_leaf:
             return None
         if self._plain_pages is None:
-            self._plain_pages = (self._find_plain_pages(*reader),)
+            self._plain_pages = (self._find_plain_pages(reader),)
         return self._plain_pages[0]
 
-    def _find_plain_pages(self, reader: PieceReader, keeps_open: object) -> PlainPages | None:
+    def _find_plain_pages(self, reader: PieceReader) -> PlainPages | None:
         """Return the places of all pages; None unless all have plain values of one width."""
         leaf = self._leaves[0]
         offsets, strides = [], set()
@@ -169,7 +169,7 @@ class ColumnReader:
         if len(strides) != 1:
             return None
         starts = np.array(leaf.starts, np.int64)
-        return PlainPages(starts.data, np.array(offsets, np.int64).data, strides.pop(), reader, keeps_open)
+        return PlainPages(starts.data, np.array(offsets, np.int64).data, strides.pop(), reader)
 
     def known_pages(self) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
@@ -183,7 +183,7 @@ class ColumnReader:
             pages, starts = known
             direct = [page for page in pages if page is not None]
             is_direct = 0 < len(direct) == len(pages) and all(page.can_take for page in direct)
-            self._known_pages = (ColumnPages(direct, starts, *reader) if is_direct else None,)
+            self._known_pages = (ColumnPages(direct, starts, reader) if is_direct else None,)
         return self._known_pages[0]
 
     def take(self, rows: Rows) -> list[pa.Array]:

@@ -127,8 +127,8 @@ void walk_ranges(const std::vector<PieceRanges>& parts, const Pieces& pieces, Ea
 
 }  // namespace
 
-PieceReader::PieceReader(int descriptor, size_t file_bytes, size_t max_gap, size_t map_after)
-    : descriptor_(descriptor), file_bytes_(file_bytes), max_gap_(max_gap), map_after_(map_after) {
+PieceReader::PieceReader(std::shared_ptr<Descriptor> descriptor, size_t file_bytes, size_t max_gap, size_t map_after)
+    : descriptor_(std::move(descriptor)), file_bytes_(file_bytes), max_gap_(max_gap), map_after_(map_after) {
   if (max_gap > kMostGap) {
     corrupt("gaps of %zu bytes", max_gap);
   }
@@ -151,6 +151,16 @@ Pieces PieceReader::read(const std::vector<PieceRanges>& parts) {
   return pieces;
 }
 
+Pieces PieceReader::read_range(int64_t offset, int64_t length) const {
+  std::vector<PieceRanges> parts = {{{reinterpret_cast<const uint8_t*>(&offset), sizeof offset},
+                                     {reinterpret_cast<const uint8_t*>(&length), sizeof length}}};
+  Pieces pieces;
+  pieces.data.emplace_back(total_bytes(parts[0], file_bytes_));
+  call(parts, pieces);
+  count_reads(1, static_cast<size_t>(length));
+  return pieces;
+}
+
 bool PieceReader::copy(const std::vector<PieceRanges>& parts, Pieces& pieces) {
   if (!map().is_open()) {
     return false;
@@ -169,13 +179,14 @@ const FileMap* PieceReader::map_for(size_t num_ranges) {
 }
 
 const FileMap& PieceReader::map() {
-  std::call_once(mapped_, [&] { map_.emplace(descriptor_, file_bytes_); });
+  std::call_once(mapped_, [&] { map_.emplace(descriptor_->open().number(), file_bytes_); });
   return *map_;
 }
 
 bool PieceReader::is_whole() const {
+  OpenDescriptor open = descriptor_->open();
   struct stat status;
-  return fstat(descriptor_, &status) == 0 && static_cast<size_t>(status.st_size) >= file_bytes_;
+  return fstat(open.number(), &status) == 0 && static_cast<size_t>(status.st_size) >= file_bytes_;
 }
 
 bool PieceReader::read_run(size_t offset, size_t length, uint8_t* to) {
@@ -186,9 +197,10 @@ bool PieceReader::read_run(size_t offset, size_t length, uint8_t* to) {
   if (map != nullptr && GuardedCopies({map->range()}).run({{map->data() + offset, length, to}}) && is_whole()) {
     return true;
   }
+  OpenDescriptor open = descriptor_->open();
   for (size_t done = 0; done < length;) {
     ssize_t count =
-        pread(descriptor_, to + done, std::min(length - done, kMostBytes), static_cast<off_t>(offset + done));
+        pread(open.number(), to + done, std::min(length - done, kMostBytes), static_cast<off_t>(offset + done));
     if (count < 0 && errno == EINTR) {
       continue;
     }
@@ -206,16 +218,22 @@ const FileMap* PieceReader::map_for_run(size_t offset, size_t length) {
   if (!is_worth || !map().is_open() || length > file_bytes_ || offset > file_bytes_ - length) {
     return nullptr;
   }
+  OpenDescriptor open = descriptor_->open();
   for (size_t done = 0; done < length; done += kReadAhead) {
     // What is not in memory comes from the disk in large reads, not page by page when it is touched.
-    posix_fadvise(descriptor_, static_cast<off_t>(offset + done),
+    posix_fadvise(open.number(), static_cast<off_t>(offset + done),
                   static_cast<off_t>(std::min(length - done, kReadAhead)), POSIX_FADV_WILLNEED);
   }
   return &*map_;
 }
 
 void PieceReader::call(const std::vector<PieceRanges>& parts, Pieces& pieces) const {
-  Call call(descriptor_);
+  OpenDescriptor open = descriptor_->open();
+  if (open.number() < 0) {
+    pieces.error = open.error();
+    return;
+  }
+  Call call(open.number());
   bool failed = false;
   walk_ranges(parts, pieces, [&](int64_t offset, size_t length, uint8_t* to) {
     if (failed || call.add(offset, to, length, max_gap_)) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 
 #include "base/common.hpp"
+#include "base/descriptor.hpp"
 #include "base/file_map.hpp"
 #include "base/pool.hpp"
 
@@ -29,10 +31,13 @@ class PieceReader {
   // After `map_after` ranges, the file is mapped, and short ranges are copied out of the map, which costs less than a
   // system call for each. Before, a map costs more, because the first access to each of its pages is a page fault.
   // Ranges at most `max_gap` bytes apart, in the order given, share a call.
-  PieceReader(int descriptor, size_t file_bytes, size_t max_gap, size_t map_after);
+  PieceReader(std::shared_ptr<Descriptor> descriptor, size_t file_bytes, size_t max_gap, size_t map_after);
 
-  // Every range must lie in the file. The descriptor stays open meanwhile.
+  // Every range must lie in the file.
   Pieces read(const std::vector<PieceRanges>& parts);
+
+  // Reads one range with system calls.
+  Pieces read_range(int64_t offset, int64_t length) const;
 
   // Returns the map, out of which the caller copies `num_ranges` short ranges before it calls `is_whole`. Null if
   // reading the ranges costs less.
@@ -55,7 +60,7 @@ class PieceReader {
   const FileMap& map();
   void call(const std::vector<PieceRanges>& parts, Pieces& pieces) const;
 
-  int descriptor_;
+  std::shared_ptr<Descriptor> descriptor_;
   size_t file_bytes_;
   size_t max_gap_;
   size_t map_after_;

@@ -111,10 +111,9 @@ struct PyColumnPages {
   ColumnPages column;
   nb::object pages;
   nb::object file;
-  nb::object keeps_open;
 };
 
-void make_column(PyColumnPages* self, nb::list pages, nb::handle starts, nb::object file, nb::object keeps_open) {
+void make_column(PyColumnPages* self, nb::list pages, nb::handle starts, nb::object file) {
   new (self) PyColumnPages{};
   ColumnPages& column = self->column;
   column.starts = read_int64(starts);
@@ -132,7 +131,6 @@ void make_column(PyColumnPages* self, nb::list pages, nb::handle starts, nb::obj
   column.file = &nb::cast<PieceReader&>(file);
   self->pages = std::move(pages);
   self->file = std::move(file);
-  self->keeps_open = std::move(keeps_open);
 }
 
 using PyRowsToTake = std::tuple<std::vector<const PyColumnPages*>, nb::object, nb::object>;
@@ -316,7 +314,7 @@ void bind_miniblock(nb::module_& m) {
       },
       nb::arg("pieces"), nb::arg("cuts"));
   nb::class_<PyColumnPages>(m, "ColumnPages")
-      .def("__init__", &make_column, nb::arg("pages"), nb::arg("starts"), nb::arg("file"), nb::arg("keeps_open"));
+      .def("__init__", &make_column, nb::arg("pages"), nb::arg("starts"), nb::arg("file"));
   nb::class_<PyArrowRows>(m, "ArrowRows")
       .def_prop_ro("is_there", [](const PyArrowRows& self) { return self.is_there; })
       .def_prop_ro("num_bytes", [](const PyArrowRows& self) { return self.num_bytes; })

@@ -2,6 +2,7 @@
 #include "pages/single_values.hpp"
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,9 +12,24 @@
 namespace lance {
 
 void bind_picks(nb::module_& m) {
+  nb::class_<Descriptor>(m, "Descriptor")
+      .def(
+          "__init__",
+          [](Descriptor* self, int number, const nb::bytes& path) {
+            new (self) Descriptor(number, std::string(path.c_str(), path.size()));
+          },
+          nb::arg("number"), nb::arg("path"));
+  m.def("close_unused_descriptors", &close_unused_descriptors);
   nb::class_<PieceReader>(m, "PieceReader")
-      .def(nb::init<int, size_t, size_t, size_t>(), nb::arg("descriptor"), nb::arg("file_bytes"), nb::arg("max_gap"),
-           nb::arg("map_after"))
+      .def(nb::init<std::shared_ptr<Descriptor>, size_t, size_t, size_t>(), nb::arg("descriptor"),
+           nb::arg("file_bytes"), nb::arg("max_gap"), nb::arg("map_after"))
+      .def(
+          "read_range",
+          [](const PieceReader& reader, int64_t offset, int64_t length) {
+            Pieces pieces = without_gil([&] { return reader.read_range(offset, length); });
+            return std::make_tuple(std::move(pieces.data.front()), pieces.error, pieces.end);
+          },
+          nb::arg("offset"), nb::arg("length"))
       .def(
           "read",
           [](PieceReader& reader, const std::vector<std::pair<nb::object, nb::object>>& parts) {

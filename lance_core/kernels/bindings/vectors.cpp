@@ -130,22 +130,20 @@ std::optional<Found> find_in_file(const Comparison& comparison, PieceReader& rea
   return nearest.found();
 }
 
-// Plain pages, and the objects that own their file.
+// Plain pages, and the owner of their file.
 struct PyPlainPages {
   PlainPages pages;
   nb::object file;
-  nb::object keeps_open;
 };
 
-void make_pages(PyPlainPages* self, nb::handle starts, nb::handle offsets, size_t stride, nb::object file,
-                nb::object keeps_open) {
+void make_pages(PyPlainPages* self, nb::handle starts, nb::handle offsets, size_t stride, nb::object file) {
   PlainPages pages{&nb::cast<PieceReader&>(file), stride, read_int64(starts), read_int64(offsets)};
   if (stride == 0 || pages.starts.size() != pages.offsets.size() + 1 || pages.starts[0] != 0 ||
       !std::is_sorted(pages.starts.begin(), pages.starts.end())) {
     corrupt("%zu pages of vectors of %zu bytes that begin at %zu rows", pages.offsets.size(), stride,
             pages.starts.size());
   }
-  new (self) PyPlainPages{std::move(pages), std::move(file), std::move(keeps_open)};
+  new (self) PyPlainPages{std::move(pages), std::move(file)};
 }
 
 using PyRowsToCompare = std::tuple<const PyPlainPages*, nb::object, nb::object>;
@@ -165,8 +163,7 @@ std::optional<Block> compare_in_files(const Comparison& comparison, const std::v
 
 void bind_vectors(nb::module_& m) {
   nb::class_<PyPlainPages>(m, "PlainPages")
-      .def("__init__", &make_pages, nb::arg("starts"), nb::arg("offsets"), nb::arg("stride"), nb::arg("file"),
-           nb::arg("keeps_open"))
+      .def("__init__", &make_pages, nb::arg("starts"), nb::arg("offsets"), nb::arg("stride"), nb::arg("file"))
       .def_prop_ro("stride", [](const PyPlainPages& self) { return self.pages.stride; });
   nb::class_<Comparison>(m, "Comparison")
       .def(

@@ -1,8 +1,7 @@
-"""Cache of open data files, limited in number and in bytes."""
+"""Cache of open data files, limited in bytes."""
 
 from __future__ import annotations
 
-import resource
 import threading
 from collections import OrderedDict
 
@@ -32,10 +31,6 @@ class VerifiedFiles:
         self._files = files
 
     @property
-    def max_files(self) -> int:
-        return self._files.max_files
-
-    @property
     def statistics(self) -> StatisticsCache:
         return self._files.statistics
 
@@ -54,18 +49,16 @@ class VerifiedFiles:
 class FileCache:
     """Cache of the data files that were used last; thread-safe.
 
-    The number of files is limited, since each has a descriptor, and so are the bytes of their metadata. A
-    file that leaves the cache is closed when no scan uses it any more.
+    The bytes of their metadata are limited. A file that leaves the cache is closed when no scan uses it any
+    more. How many descriptors are open is another matter: see `kernels/base/descriptor.hpp`.
 
     Attributes:
-        max_files: Most files that stay open.
         statistics: Statistics of the values in these files, and in files that were used earlier.
         indices: What searches read last from the files of indices.
     """
 
     def __init__(
         self,
-        max_files: int | None = None,
         max_bytes: int = 64 << 20,
         statistics: StatisticsCache | None = None,
         indices: IndexCache | None = None,
@@ -75,7 +68,6 @@ class FileCache:
         """Make an empty cache.
 
         Args:
-            max_files: Most files that stay open; None for a share of the descriptors of the process.
             max_bytes: Most bytes of metadata of these files; 0 keeps no file.
             statistics: Statistics of values; a new cache of them if not given.
             indices: Parts of index files; a new cache of them if not given.
@@ -85,7 +77,6 @@ class FileCache:
         self._verify_checksums = verify_checksums
         self.statistics = StatisticsCache() if statistics is None else statistics
         self.indices = IndexCache() if indices is None else indices
-        self.max_files = _spare_descriptors() if max_files is None else max_files
         self._max_bytes = max_bytes
         self.begin()
         begin_anew_after_fork(self)
@@ -170,21 +161,10 @@ class FileCache:
         self._num_bytes += num_bytes - opened.kept_bytes
         opened.kept_bytes = num_bytes
         kept = 1 if self._max_bytes else 0  # one file is kept even if its metadata is larger than the limit
-        while len(self._files) > self.max_files or (
-            self._num_bytes > self._max_bytes and len(self._files) > kept
-        ):
+        while self._num_bytes > self._max_bytes and len(self._files) > kept:
             _, dropped = self._files.popitem(last=False)
             self._num_bytes -= dropped.kept_bytes
             dropped.kept_bytes = 0
-
-
-def _spare_descriptors() -> int:
-    """Return a quarter of the descriptors that the process may have, at most 4096.
-
-    The others are left for sockets and other files.
-    """
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 4096 if limit == resource.RLIM_INFINITY else min(4096, limit // 4)
 
 
 def _check(reader: DataFileReader, fragment: Fragment, data_file: DataFile) -> None:

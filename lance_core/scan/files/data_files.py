@@ -15,10 +15,6 @@ class DataFiles(Protocol):
     """Opener of data files for scans, takes and changes; thread-safe."""
 
     @property
-    def max_files(self) -> int:
-        """Most files that stay open."""
-
-    @property
     def statistics(self) -> StatisticsCache:
         """Known statistics of the values in the files."""
 

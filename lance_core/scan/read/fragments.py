@@ -129,11 +129,6 @@ class FragmentOpener:
         """Yield the reader of each fragment scan, in order; see `open`. Remote fragments are opened ahead."""
         return map_ahead(self.open, scans, self.is_remote)
 
-    @property
-    def most_files(self) -> int:
-        """Most files that stay open."""
-        return self._files.max_files
-
     def open(self, scan: FragmentScan, files: FragmentFiles | None = None) -> FragmentReader:
         """Open the files that a fragment scan needs, and read the deletions of the fragment.
 

@@ -242,17 +242,14 @@ def _table_jobs(
         with _matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
             yield jobs
         return
-    projection = plan.projection(snapshot.manifest.schema)
-    reads = TableSource(
-        plan,
-        FragmentOpener(
-            snapshot,
-            projection,
-            files,
-            strategy.trace,
-            deleted=plan.options.include_deleted_rows,
-        ),
+    opener = FragmentOpener(
+        snapshot,
+        plan.projection(snapshot.manifest.schema),
+        files,
+        strategy.trace,
+        deleted=plan.options.include_deleted_rows,
     )
+    reads = TableSource(plan, opener)
     is_remote = snapshot.storage.is_remote
     most_jobs = num_workers(is_remote) if is_remote else 4 * num_workers()
     with closing(run_ahead(reads, budget, most_jobs, is_remote)) as table_jobs:

@@ -116,8 +116,6 @@ class FilterWindows(Source[FilterWindow]):
         self._is_stream = is_stream
         self._pruner = pruner
         self._filter = row_filter
-        # The files of fragments that are pruned together stay open, so their number is limited.
-        self._most_fragments = max(1, min(_MOST_FRAGMENTS, opener.most_files // 2))
         self._taken = 0
         self._fragments = Lookahead(self._open_fragments())
         self._most_together = 1 if is_stream else _MOST_TOGETHER
@@ -161,13 +159,13 @@ class FilterWindows(Source[FilterWindow]):
 
     def _batches(self) -> Iterator[Sequence[FragmentScan]]:
         """Yield the fragment scans that are pruned together: few at first if a reader waits for a batch."""
-        start, count = 0, self._most_fragments
+        start, count = 0, _MOST_FRAGMENTS
         if self._is_stream:
-            count = min(count, _FIRST_FRAGMENTS_FAR if self._opener.is_remote else _FIRST_FRAGMENTS)
+            count = _FIRST_FRAGMENTS_FAR if self._opener.is_remote else _FIRST_FRAGMENTS
         while start < len(self._plan.fragment_scans):
             yield self._plan.fragment_scans[start : start + count]
             start += count
-            count = min(2 * count, self._most_fragments)
+            count = min(2 * count, _MOST_FRAGMENTS)
 
     def _open(self, scan: FragmentScan, files: FragmentFiles | None) -> FragmentReader | None:
         """Return an open fragment; None for a fragment that was pruned, which has no `files`."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lance_core.counters import note_rows
+from lance_core.deferred import Lookahead
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.page_cuts import cut_rows
@@ -16,6 +17,8 @@ from lance_core.scan.run.readahead import ColumnRead, Source
 _READ_MULTIPLE = 4096
 # Decoded bytes of one read.
 _READ_BYTES = 16 << 20
+# Most fragments of one job, whose metadata are in memory together.
+_MOST_FRAGMENTS = 16
 
 
 @dataclass(frozen=True)
@@ -31,15 +34,19 @@ class TableSource(Source[TableReads]):
     def __init__(self, plan: ScanPlan, opener: FragmentOpener) -> None:
         self._plan = plan
         self._opener = opener
-        self._reads = self._all_reads()
+        self._reads = Lookahead(self._all_reads())
 
     def take(self, num_bytes: int) -> TableReads | None:
-        """Return the next reads, of at least `num_bytes` together; None at the end."""
+        """Return the next reads, of about `num_bytes` together; None at the end."""
         reads: list[ColumnRead] = []
-        left = num_bytes
-        while left > 0 and (read := next(self._reads, None)) is not None:
+        fragments: set[int] = set()
+        while num_bytes > 0 and (read := self._reads.peek(in_turn=not reads)) is not None:
+            fragments.add(read.fragment.scan.fragment_id)
+            if len(fragments) > _MOST_FRAGMENTS:
+                break
+            self._reads.take()
             reads.append(read)
-            left -= read.num_bytes
+            num_bytes -= read.num_bytes
         return TableReads(tuple(reads)) if reads else None
 
     def _all_reads(self) -> Iterator[ColumnRead]:

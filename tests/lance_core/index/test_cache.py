@@ -35,14 +35,6 @@ def test_the_first_of_two_values_is_kept() -> None:
     assert cache.get("key", object, lambda value: 0) is first
 
 
-def test_open_files_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lance_core.index.cache._MOST_FILES", 3)
-    cache = IndexCache()
-    for number in range(5):
-        cache.keep(number, object(), 10, is_file=True)
-    assert [cache.find(number) is not None for number in range(5)] == [False, False, True, True, True]
-
-
 def test_errors_of_a_load_are_raised_and_not_kept() -> None:
     cache = IndexCache()
 

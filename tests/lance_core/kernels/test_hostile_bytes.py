@@ -22,6 +22,7 @@ import zstandard
 from lance_core import kernels
 from lance_core.index.row_sets import TreeMap
 from lance_core.kernels import Stream, SymbolTable
+from support.descriptors import kept_open
 from support.twins import fsst, inputs, nested, packing, values
 
 RNG = random.Random(20)
@@ -162,7 +163,7 @@ def pieces(data: memoryview, map_after: int) -> object:
     """Ranges of this very file."""
     with Path(__file__).open("rb") as file:
         middle = len(data) // 16 * 8
-        return kernels.PieceReader(file.fileno(), 3000, 4096, map_after).read(
+        return kernels.PieceReader(kept_open(file.fileno()), 3000, 4096, map_after).read(
             [(data[:middle], data[middle : 2 * middle]), (data[:8], data[-8:])]
         )
 
@@ -190,7 +191,7 @@ def decoded_rows(data: memoryview, coding: str, in_lists: bool, compression: str
     descriptor = os.memfd_create("chunks")
     try:
         os.write(descriptor, data)
-        reader = kernels.PieceReader(descriptor, len(data), 4096, 1 << 60)
+        reader = kernels.PieceReader(kept_open(descriptor), len(data), 4096, 1 << 60)
         (rows,) = kernels.decode_rows([(pages, reader, 1, 2)])
         batches = kernels.decode_batches([(pages, reader, 1, 2)], inputs.int64s([0, 1]))
     finally:
@@ -223,7 +224,7 @@ def copied_rows(data: memoryview, is_nullable: bool) -> object:
     descriptor = os.memfd_create("chunks")
     try:
         os.write(descriptor, data)
-        reader = kernels.PieceReader(descriptor, len(data), 4096, 0)
+        reader = kernels.PieceReader(kept_open(descriptor), len(data), 4096, 0)
         (rows,) = kernels.decode_rows([(pages, reader, 1, 6)])
     finally:
         os.close(descriptor)
@@ -254,7 +255,7 @@ def matched_rows(data: memoryview, items: bytes | None) -> object:
     descriptor = os.memfd_create("chunks")
     try:
         os.write(descriptor, data)
-        piece = pages, kernels.PieceReader(descriptor, size, 4096, 1 << 60), 0, 4
+        piece = pages, kernels.PieceReader(kept_open(descriptor), size, 4096, 1 << 60), 0, 4
         if items is None:
             found = kernels.match_intervals(piece, 32, False, [(1, 1, False), (2, 2, False)], True)
         else:
@@ -654,9 +655,15 @@ def test_every_kernel_is_here() -> None:
         "vector_distances",
     }
     errors = {"ChunkOverflow", "CorruptData", "InvalidPath", "NoResult", "OffsetOverflow"}
+    in_test_descriptors = {"Descriptor", "close_unused_descriptors"}
     no_kernels = {"Block", "LONGEST_RUN"} | errors
     tried_elsewhere = (
-        in_test_sets_by_value | in_test_takes | in_test_text | in_test_vector_index | in_test_vectors
+        in_test_descriptors
+        | in_test_sets_by_value
+        | in_test_takes
+        | in_test_text
+        | in_test_vector_index
+        | in_test_vectors
     )
     names = set(kernels.__all__) - no_kernels - made_of_values - of_arrow_data - tried_elsewhere
     assert [name for name in sorted(names) if f"kernels.{name}(" not in source and name not in source] == []

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.kernels import CorruptData, PieceReader
+from support.descriptors import kept_open
 from support.draws import draws
 from support.twins import inputs
 
@@ -55,7 +56,7 @@ def test_pieces_of_a_file(
     parts = [ranges[:middle], ranges[middle:]]
     expected = [b"".join(data[offset : offset + length] for offset, length in part) for part in parts]
     with path.open("rb") as file:
-        reader = PieceReader(file.fileno(), len(data), max_gap, map_after)
+        reader = PieceReader(kept_open(file.fileno()), len(data), max_gap, map_after)
         for _ in range(2):
             found, error, end = reader.read([pieces(part) for part in parts])
             assert (error, end) == (0, -1)
@@ -70,7 +71,7 @@ def test_many_pieces_share_calls(tmp_path: Path, map_after: int) -> None:
     places = np.arange(0, 40_000, 3)
     with (tmp_path / "data").open("rb") as file:
         lengths = memoryview(np.full_like(places, 4))
-        reader = PieceReader(file.fileno(), data.nbytes, 4096, map_after)
+        reader = PieceReader(kept_open(file.fileno()), data.nbytes, 4096, map_after)
         found, *_ = reader.read([(memoryview(places * 4), lengths)])
     assert inputs.numbers(found[0], "<u4") == places.tolist()
 
@@ -81,7 +82,7 @@ def test_a_file_that_became_shorter(tmp_path: Path, map_after: int) -> None:
     path = tmp_path / "data"
     path.write_bytes(bytes(range(250)) * 400)
     with path.open("rb") as file:
-        reader = PieceReader(file.fileno(), 100_000, 4096, map_after)
+        reader = PieceReader(kept_open(file.fileno()), 100_000, 4096, map_after)
         assert reader.read([pieces([(99_990, 10)])])[1:] == (0, -1)
         os.truncate(path, 1000)
         for offsets in ([10, 995], [10, 5000], [995], [90_000, 10]):
@@ -102,7 +103,7 @@ def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
     expected = b"".join(data[offset : offset + 64] for offset in offsets)
     wrong: list[object] = []
     with path.open("rb") as file:
-        reader = PieceReader(file.fileno(), len(data), 0, 0)
+        reader = PieceReader(kept_open(file.fileno()), len(data), 0, 0)
 
         def read() -> None:
             while True:
@@ -125,13 +126,13 @@ def test_a_file_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
 _OTHER_SIGNAL = """
 import ctypes, faulthandler, mmap, os, sys, tempfile, threading
 import numpy as np
-from lance_core.kernels import PieceReader
+from lance_core.kernels import Descriptor, PieceReader
 if sys.argv[1] == "faulthandler":
     faulthandler.enable()
 ours, theirs = tempfile.TemporaryFile(), tempfile.TemporaryFile()
 for file in (ours, theirs):
     file.truncate(1 << 20)
-reader = PieceReader(ours.fileno(), 1 << 20, 0, 0)
+reader = PieceReader(Descriptor(os.dup(ours.fileno()), b""), 1 << 20, 0, 0)
 offsets = np.arange(0, 1 << 20, 16)
 def read():
     while True:
@@ -160,7 +161,7 @@ def test_signals_of_others_are_left_to_others(handler: str) -> None:
 def test_a_read_that_fails(tmp_path: Path, map_after: int) -> None:
     descriptor = os.open(tmp_path, os.O_RDONLY)
     try:
-        _, error, _ = PieceReader(descriptor, 100, 0, map_after).read([pieces([(0, 10)])])
+        _, error, _ = PieceReader(kept_open(descriptor), 100, 0, map_after).read([pieces([(0, 10)])])
     finally:
         os.close(descriptor)
     assert error == errno.EISDIR
@@ -171,4 +172,4 @@ def test_a_read_that_fails(tmp_path: Path, map_after: int) -> None:
 def test_ranges_outside_the_file(piece: tuple[int, int], map_after: int) -> None:
     """T22"""
     with pytest.raises(CorruptData):
-        PieceReader(0, 100, 0, map_after).read([pieces([piece])])
+        PieceReader(kept_open(0), 100, 0, map_after).read([pieces([piece])])

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks, PieceReader, SymbolTable
+from support.descriptors import kept_open
 from support.draws import draws
 from support.twins import fsst, inputs, packing, values
 
@@ -270,7 +271,7 @@ def file_of(data: bytes, map_after: int) -> Iterator[tuple[int, PieceReader]]:
     descriptor = os.memfd_create("chunks")
     try:
         os.write(descriptor, data)
-        yield descriptor, PieceReader(descriptor, len(data), 4096, map_after)
+        yield descriptor, PieceReader(kept_open(descriptor), len(data), 4096, map_after)
     finally:
         os.close(descriptor)
 
@@ -282,7 +283,7 @@ def column_of(pages: Sequence[PageOf], file: PieceReader, position: int = 0) -> 
         known.append(page.pages(position))
         position += sum(map(len, page.chunks))
     starts = accumulate((page.num_rows for page in pages), initial=0)
-    return ColumnPages(known, inputs.int64s([*starts]), file, file)
+    return ColumnPages(known, inputs.int64s([*starts]), file)
 
 
 def bytes_of(pages: Sequence[PageOf]) -> bytes:
@@ -522,9 +523,9 @@ def test_what_is_not_there() -> None:
         with pytest.raises(TypeError, match="None"):
             kernels.decode_rows([(None, file, 0, 1)])  # type: ignore[list-item]
         with pytest.raises(CorruptData, match="pages"):
-            ColumnPages([], inputs.int64s([0]), file, file)
+            ColumnPages([], inputs.int64s([0]), file)
         with pytest.raises(CorruptData, match="page 0"):
-            ColumnPages([page.pages(0)], inputs.int64s([0, -1]), file, file)
+            ColumnPages([page.pages(0)], inputs.int64s([0, -1]), file)
 
 
 def test_pages_of_different_types() -> None:

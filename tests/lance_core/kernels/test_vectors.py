@@ -18,6 +18,7 @@ from lance_core.kernels import (
     nearest_vectors,
     vector_distances,
 )
+from support.descriptors import kept_open
 from support.twins import vectors as twin
 
 DTYPES: dict[str, type[np.generic]] = {
@@ -143,7 +144,7 @@ def test_vectors_of_a_file_are_compared_in_its_map(tmp_path: object) -> None:
         file.write(b"head" + vectors.tobytes() + b"tail")
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        reader = PieceReader(descriptor, os.path.getsize(path), 0, 0)
+        reader = PieceReader(kept_open(descriptor), os.path.getsize(path), 0, 0)
         compared = comparison(vectors[:2], "float32", "l2")
         found = nearest_in_file(compared, reader, 4, 128, 5000, 7)
         assert found is not None
@@ -155,7 +156,7 @@ def test_vectors_of_a_file_are_compared_in_its_map(tmp_path: object) -> None:
         assert found is not None
         assert found[2] == [2, 2]
         starts, offsets = np.array([0, 5000], np.int64).data, np.array([4], np.int64).data
-        pages = PlainPages(starts, offsets, 128, reader, path)
+        pages = PlainPages(starts, offsets, 128, reader)
         places = np.array([1, 0], np.int64).data
         picked = distances_in_files(compared, [(pages, chosen.data, places)], 2)
         assert picked is not None
