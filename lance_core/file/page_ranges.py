@@ -16,7 +16,7 @@ from lance_core.encodings.v2_1.direct import DecodedRows, direct_array
 class PageRange:
     """Rows `[start, end)` of pages of one column of an open file, which a kernel decodes to one array."""
 
-    pages: kernels.MiniBlocks
+    pages: kernels.MiniBlocks | kernels.FlatPage
     reader: kernels.PieceReader
     start: int
     end: int

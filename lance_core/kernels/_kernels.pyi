@@ -663,8 +663,33 @@ class MiniBlocks:
     ) -> None:
         """Describe the lists that contain the values."""
 
+class FlatPage:
+    """The description of a page of a 2.0 file with values as they are in memory, or with strings."""
+
+    def __init__(
+        self,
+        num_rows: int,
+        bits: int,
+        values: tuple[int, int],
+        validity: tuple[int, int] | None = None,
+        text: tuple[tuple[int, int], int, int] | None = None,
+        items: tuple[_Bytes, _Bytes, int, int] | None = None,
+    ) -> None:
+        """Describe a page. A place is an offset in the file and a number of bytes.
+
+        Args:
+            num_rows: Number of rows.
+            bits: Bits of a value, of the end of a string (64), or of an index.
+            values: Place of the values, ends or indices.
+            validity: Place of the bitmap of the rows that are not null.
+            text: Place of the bytes of strings, what is added to the end of a null, and the bits of an
+                offset.
+            items: Offsets and bytes of the strings that indices name, their number, and the bits of an
+                offset. Index 0 is null, and its string is empty.
+        """
+
 def decode_rows(
-    pieces: Sequence[tuple[MiniBlocks, PieceReader, int, int]],
+    pieces: Sequence[tuple[MiniBlocks | FlatPage, PieceReader, int, int]],
 ) -> list[tuple[int, int, Block | None, Block, Block | None, Block | None, Block | None] | None]:
     """Read and decode rows of pages. A piece is pages, their file, and the first and end row.
 
@@ -674,7 +699,7 @@ def decode_rows(
     """
 
 def match_intervals(
-    piece: tuple[MiniBlocks, PieceReader, int, int],
+    piece: tuple[MiniBlocks | FlatPage, PieceReader, int, int],
     bits: int,
     is_float: bool,
     bounds: Sequence[tuple[int, int, bool]],
@@ -701,7 +726,9 @@ def match_items(
     `items` has a byte per item: 1 if it matches, else 0. `null` says whether null matches.
     """
 
-def decode_batches(pieces: Sequence[tuple[MiniBlocks, PieceReader, int, int]], cuts: _Bytes) -> ArrowRows:
+def decode_batches(
+    pieces: Sequence[tuple[MiniBlocks | FlatPage, PieceReader, int, int]], cuts: _Bytes
+) -> ArrowRows:
     """Read and decode columns of the same rows, one piece per column, for Arrow to import at once.
 
     `cuts` (int64, from 0 to the number of rows) are the starts and ends of batches.

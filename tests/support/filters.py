@@ -19,8 +19,8 @@ def random_table(seed: int, num_rows: int) -> pa.Table:
     """Rows of every kind a filter may name: sorted and random ones, with nulls, extremes and few values."""
     source = np.random.default_rng(seed)
 
-    def masked(values, share=0.2):
-        return pa.array(values, mask=source.random(num_rows) < share)
+    def masked(values, data_type=None, share=0.2):
+        return pa.array(values, data_type, mask=source.random(num_rows) < share)
 
     numbers = np.arange(num_rows)
     floats = np.array(FLOATS)[source.integers(0, len(FLOATS), num_rows)]
@@ -34,7 +34,7 @@ def random_table(seed: int, num_rows: int) -> pa.Table:
             "half_null": pa.array(
                 np.where(numbers < num_rows // 2, numbers, 0), mask=numbers > num_rows // 3
             ),
-            "word": masked(words.astype(object)),
+            "word": masked(words.astype(object), pa.string()),  # typed, though all may be null
             "flag": masked(source.random(num_rows) < 0.5),
             "time": pa.array(numbers * 1000 + 1_700_000_000_000_000, pa.timestamp("us")),
             "point": pa.StructArray.from_arrays(

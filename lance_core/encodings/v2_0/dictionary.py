@@ -11,6 +11,7 @@ An index has two meanings:
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core import kernels
@@ -85,6 +86,18 @@ class StringDictionary(_Dictionary):
             raise CorruptData("dictionary indices that are no numbers")
         return self._looked_up(decoded.values, decoded.validity, self._read_items, len(values))
 
+    @property
+    def known_items(self) -> Decoded | None:
+        """The items; None before the first values are read."""
+        return self._read_items
+
+    def offsets_from_null(self, items: VariableValues) -> npt.NDArray[np.signedinteger]:
+        """Return the offsets of the items behind an empty item, which gets index 0. That means null."""
+        dtype = np.dtype(f"<i{items.offset_bits // 8}")
+        offsets = np.zeros(self.num_items + 2, dtype)
+        offsets[1:] = np.frombuffer(items.offsets, dtype, self.num_items + 1)
+        return offsets
+
     def _looked_up(
         self, indices: FixedValues, validity: pa.Buffer | None, items: Decoded, num_values: int
     ) -> Decoded:
@@ -93,10 +106,7 @@ class StringDictionary(_Dictionary):
         if not isinstance(items.values, VariableValues):
             raise UnsupportedFeatureError("a dictionary of anything but strings in a column of strings")
         offset_bits = items.values.offset_bits
-        dtype = np.dtype(f"<i{offset_bits // 8}")
-        # An empty item at the front gets index 0, which means null.
-        offsets = np.zeros(self.num_items + 2, dtype)
-        offsets[1:] = np.frombuffer(items.values.offsets, dtype, self.num_items + 1)
+        offsets = self.offsets_from_null(items.values)
         present = np.ones(self.num_items + 1, np.uint8)
         present[0] = 0
         if items.validity is not None:

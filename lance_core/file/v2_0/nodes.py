@@ -16,6 +16,7 @@ import pyarrow as pa
 from lance_core.encodings.picking import Picking
 from lance_core.encodings.picking import together as picked_together
 from lance_core.encodings.v2_0.column import check_column_encoding
+from lance_core.encodings.v2_0.direct import direct_page
 from lance_core.encodings.v2_0.encoding import Encoding, PageBuffers
 from lance_core.encodings.v2_0.end_offsets import Extents, PickedExtents
 from lance_core.encodings.v2_0.list import ListPage
@@ -27,7 +28,7 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.page_errors import located
 from lance_core.file.row_runs import Rows
-from lance_core.kernels import CorruptData, OffsetOverflow
+from lance_core.kernels import CorruptData, FlatPage, OffsetOverflow
 from lance_core.proto import encodings_v2_0_pb2 as proto
 from lance_core.schema.fields import Field
 
@@ -205,6 +206,7 @@ class Leaf(Stored):
         super().__init__(column)
         self._type = arrow_type
         self._pages: list[Encoding | None] = [None] * column.num_pages
+        self._direct: list[FlatPage | None] = [None] * column.num_pages
 
     def read(self, start: int, end: int) -> Steps[pa.Array]:
         arrays = yield from together(
@@ -217,6 +219,26 @@ class Leaf(Stored):
         with located(self._column.file, self.name, page):
             decoded = yield from encoding.read(start, end)
             return decoded.values.to_arrow(end - start, self._type, decoded.validity)
+
+    def direct(self, start: int, end: int) -> list[tuple[FlatPage, int, int]] | None:
+        """Return the pages of rows `[start, end)` for the kernel, each with a range of its rows; None if the
+        kernel cannot decode one of them.
+        """
+        found = []
+        for page, first, last in self._column.page_ranges(start, end):
+            direct = self._direct[page]
+            if direct is None:
+                num_rows = self._column.num_page_values(page)
+                direct = self._direct[page] = direct_page(self._page(page), self._type, num_rows)
+            if direct is None:
+                return None
+            found.append((direct, first, last))
+        return found
+
+    @property
+    def arrow_type(self) -> pa.DataType:
+        """Arrow type of the values."""
+        return self._type
 
     def _page(self, page: int) -> Encoding:
         encoding = self._pages[page]

@@ -17,8 +17,9 @@ from lance_core.encodings.v2_0.range_requests import run
 from lance_core.encodings.v2_1.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import COLUMN_BYTES, FileMetadata
+from lance_core.file.page_ranges import PageRange
 from lance_core.file.row_runs import Rows, read_rows
-from lance_core.file.v2_0.nodes import Columns, check_length, open_node
+from lance_core.file.v2_0.nodes import Columns, Leaf, check_length, open_node
 from lance_core.kernels import OffsetOverflow
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
@@ -96,8 +97,17 @@ class ColumnReader:
         except OffsetOverflow:
             return read_rows(self, rows)  # it divides rows into several arrays
 
-    def page_ranges(self, start: int, end: int) -> None:
-        """Return None: the column is read on its own."""
+    def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
+        """Return the page ranges that a kernel decodes for rows `[start, end)`, or None; see
+        `lance_core.file.column_readers`.
+        """
+        reader, root = self._file.range_reader(), self._root
+        if reader is None or not isinstance(root, Leaf) or not 0 <= start < end <= self.num_rows:
+            return None
+        parts = root.direct(start, end)
+        if parts is None:
+            return None
+        return [PageRange(page, reader, first, last, root.arrow_type, None) for page, first, last in parts]
 
     def plain_values(self, start: int, end: int) -> None:
         """Return None: values are always decoded."""

@@ -1,17 +1,21 @@
-// Python bindings of the kernels that read and decode whole rows of mini-block pages.
+// Python bindings of the kernels that read and decode whole rows of pages.
 #include "pages/miniblock.hpp"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "bindings/bindings.hpp"
 #include "pages/arrow_rows.hpp"
+#include "pages/flat_page.hpp"
 #include "pages/matching.hpp"
 #include "pages/take_rows.hpp"
 
@@ -172,12 +176,48 @@ T& given(T* object) {
   return *object;
 }
 
+// A page of a 2.0 file, and the objects that own its memory.
+struct PyFlatPage {
+  FlatPage page;
+  std::vector<std::shared_ptr<Source>> sources;
+};
+
+using PyPart = std::pair<size_t, size_t>;
+using PyText = std::tuple<PyPart, uint64_t, unsigned>;
+using PyStrings = std::tuple<nb::object, nb::object, size_t, unsigned>;
+
+void make_flat_page(PyFlatPage* self, size_t num_rows, unsigned bits, PyPart values,
+                    const std::optional<PyPart>& validity, const std::optional<PyText>& text,
+                    const std::optional<PyStrings>& items) {
+  new (self) PyFlatPage{{num_rows, bits, {values.first, values.second}, {}, {}, {}}, {}};
+  if (validity) {
+    self->page.validity = FilePart{validity->first, validity->second};
+  }
+  if (text) {
+    const auto& [data, null_adjustment, offset_bits] = *text;
+    self->page.text = FlatText{{data.first, data.second}, null_adjustment, offset_bits};
+  }
+  if (items) {
+    const auto& [offsets, data, count, offset_bits] = *items;
+    self->sources = {std::make_shared<Source>(offsets), std::make_shared<Source>(data)};
+    self->page.items = Items{self->sources[0]->bytes(), self->sources[1]->bytes(), count, offset_bits, 0};
+  }
+  check_page(self->page);
+}
+
 // Pages, their file, and a range of rows.
-using PyPiece = std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>;
+using PyPages = std::variant<const PyMiniBlocks*, const PyFlatPage*>;
+using PyPiece = std::tuple<PyPages, PieceReader*, size_t, size_t>;
+
+// Calls a function with the pages as they are: mini-blocks or a page of a 2.0 file.
+template <class Act>
+auto with_pages(const PyPages& pages, Act act) {
+  return std::visit([&](auto* some) { return act(given(some).page); }, pages);
+}
 
 void require_given(const std::vector<PyPiece>& pieces) {
   for (const auto& [page, file, start, end] : pieces) {
-    given(page);
+    with_pages(page, [](const auto&) {});
     given(file);
   }
 }
@@ -200,8 +240,10 @@ std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>
   Scratch scratch;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [page, file, start, end] = pieces[i];
+    PieceReader& reader = *file;
+    size_t from = start, to = end;
     try {
-      decoded[i] = decode_rows(page->page, *file, start, end, scratch);
+      decoded[i] = with_pages(page, [&](const auto& one) { return decode_rows(one, reader, from, to, scratch); });
     } catch (const CorruptData&) {
     } catch (const OffsetOverflow&) {
     }
@@ -211,13 +253,10 @@ std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>
 
 // Returns the bitmap of the rows that match, and their number; none if the pages cannot be decoded.
 template <class Match>
-nb::object matched_rows(const PyPiece& piece, Match match) {
-  const auto& [page, file, start, end] = piece;
-  given(page);
-  given(file);
+nb::object matched_rows(Match match) {
   auto matched = without_gil([&]() -> std::optional<MatchedRows> {
     try {
-      return match(page->page, *file, start, end);
+      return match();
     } catch (const CorruptData&) {
       return std::nullopt;
     }
@@ -228,7 +267,8 @@ nb::object matched_rows(const PyPiece& piece, Match match) {
 bool add_column(ArrowColumns& columns, DecodedRows rows, const PyPiece& piece) {
   const auto& [page, file, start, end] = piece;
   try {
-    columns.add(std::move(rows), page->page.value_bits(), end - start);
+    unsigned bits = with_pages(page, [](const auto& one) { return one.value_bits(); });
+    columns.add(std::move(rows), bits, end - start);
     return true;
   } catch (const CorruptData&) {
     return false;
@@ -248,6 +288,10 @@ void bind_miniblock(nb::module_& m) {
       .def("set_lists", &set_lists, nb::arg("first_rows"), nb::arg("ended_rows"), nb::arg("rep"), nb::arg("null"),
            nb::arg("empty"), nb::arg("upper"), nb::arg("shown"), nb::arg("max_visible"), nb::arg("depth_of"),
            nb::arg("offset_bits"));
+  nb::class_<PyFlatPage>(m, "FlatPage")
+      .def("__init__", &make_flat_page, nb::arg("num_rows"), nb::arg("bits"), nb::arg("values"),
+           nb::arg("validity").none() = nb::none(), nb::arg("text").none() = nb::none(),
+           nb::arg("items").none() = nb::none());
   m.def(
       "decode_rows",
       [](const std::vector<PyPiece>& pieces) {
@@ -270,19 +314,23 @@ void bind_miniblock(nb::module_& m) {
         }
         Intervals intervals{bits, is_float, {}, is_outside};
         for (const auto& [lower, upper, has_above] : bounds) intervals.parts.push_back({lower, upper, has_above});
-        return matched_rows(piece, [&](const MiniBlocks& page, PieceReader& file, size_t start, size_t end) {
-          return match_intervals(page, file, start, end, intervals);
+        PieceReader& file = given(std::get<1>(piece));
+        size_t start = std::get<2>(piece), end = std::get<3>(piece);
+        return with_pages(std::get<0>(piece), [&](const auto& page) {
+          return matched_rows([&] { return match_intervals(page, file, start, end, intervals); });
         });
       },
       nb::arg("piece"), nb::arg("bits"), nb::arg("is_float"), nb::arg("bounds"), nb::arg("is_outside"));
   m.def(
       "match_items",
-      [](const PyPiece& piece, nb::handle items, bool null) {
+      [](const std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>& piece, nb::handle items, bool null) {
         Source source(items);
         MatchingItems matching{source.bytes(), null};
-        return matched_rows(piece, [&](const MiniBlocks& page, PieceReader& file, size_t start, size_t end) {
-          return match_items(page, file, start, end, matching);
-        });
+        const auto& [pages, file, start, end] = piece;
+        const MiniBlocks& page = given(pages).page;
+        PieceReader& reader = given(file);
+        size_t from = start, to = end;
+        return matched_rows([&] { return match_items(page, reader, from, to, matching); });
       },
       nb::arg("piece"), nb::arg("items"), nb::arg("null"));
   m.def(
@@ -298,7 +346,9 @@ void bind_miniblock(nb::module_& m) {
           std::vector<uint64_t> bits(rows.size());
           for (size_t i = 0; i < pieces.size(); ++i) {
             if (decoded[i]) {
-              decoded[i]->add_bits(std::get<0>(pieces[i])->page, rows, bits);
+              with_pages(std::get<0>(pieces[i]), [&](const auto& page) {
+                decoded[i]->add_bits(page.value_bits(), page.list_bits(), rows, bits);
+              });
             }
             result->is_there.push_back(decoded[i] && add_column(columns, std::move(*decoded[i]), pieces[i]));
           }

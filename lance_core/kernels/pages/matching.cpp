@@ -138,25 +138,41 @@ LANCE_MULTIVERSION size_t count_bits(const uint64_t* words, size_t n) {
   return count;
 }
 
+// Returns whether the values of a page are numbers of `width` bytes once they are decoded.
+bool has_numbers(const MiniBlocks& page, size_t width) {
+  return !page.items && !page.lists && page.coding != ValueCoding::variable && page.coding != ValueCoding::fsst &&
+         page.bits == 8 * width;
+}
+
+bool has_numbers(const FlatPage& page, size_t width) { return !page.text && !page.items && page.bits == 8 * width; }
+
+// Returns where a block ends that has `num_rows` rows or a few more. No chunk is in two blocks, so that none is decoded
+// twice.
+size_t block_end(const MiniBlocks& page, size_t start, size_t num_rows) {
+  const std::vector<int64_t>& firsts = page.first_value;
+  auto next = std::lower_bound(firsts.begin(), firsts.end(), static_cast<int64_t>(start + num_rows));
+  return next == firsts.end() ? page.num_rows : static_cast<size_t>(*next);
+}
+
+size_t block_end(const FlatPage& page, size_t start, size_t num_rows) {
+  return std::min(page.num_rows, start + num_rows);
+}
+
 // Decodes rows [start, end) in blocks, and lets `find` set a bit per value: whether it matches. `null` says whether
 // null matches; `flip` exchanges the results of the values that are not null.
-template <class Find>
-MatchedRows match_blocks(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, size_t width, bool null,
+template <class Pages, class Find>
+MatchedRows match_blocks(const Pages& page, PieceReader& file, size_t start, size_t end, size_t width, bool null,
                          bool flip, Find find) {
-  if (page.items || page.lists || page.coding == ValueCoding::variable || page.coding == ValueCoding::fsst ||
-      page.bits != 8 * width || start >= end || end > page.num_rows) {
+  if (!has_numbers(page, width) || start >= end || end > page.num_rows) {
     corrupt("rows [%zu, %zu) of a page of %zu, with values of %u bits", start, end, page.num_rows, page.bits);
   }
   MatchedRows matched{Block(ceil8(end - start)), 0};
   BitWriter out(matched.bits.data());
-  const std::vector<int64_t>& firsts = page.first_value;
   const size_t block_rows = kBlockBytes / width;
   Scratch scratch;
   std::vector<uint64_t> words;
   for (size_t from = start; from < end;) {
-    // A block ends where a chunk ends, so that no chunk is decoded twice.
-    auto next = std::lower_bound(firsts.begin(), firsts.end(), static_cast<int64_t>(from + block_rows));
-    size_t to = next == firsts.end() ? end : std::min(end, static_cast<size_t>(*next));
+    size_t to = std::min(end, block_end(page, from, block_rows));
     size_t count = to - from;
     DecodedRows rows = decode_rows(page, file, from, to, scratch);
     if (rows.num_values != count || rows.values.size() / width < rows.first_value + count) {
@@ -181,10 +197,8 @@ MatchedRows match_blocks(const MiniBlocks& page, PieceReader& file, size_t start
   return matched;
 }
 
-}  // namespace
-
-MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
-                            const Intervals& intervals) {
+template <class Pages>
+MatchedRows match_numbers(const Pages& page, PieceReader& file, size_t start, size_t end, const Intervals& intervals) {
   std::vector<uint64_t> more;
   auto find = [&](const uint8_t* data, size_t count, uint64_t* words) {
     size_t num_words = (count + 63) / 64;
@@ -196,6 +210,18 @@ MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t st
     }
   };
   return match_blocks(page, file, start, end, intervals.bits / 8, false, intervals.is_outside, find);
+}
+
+}  // namespace
+
+MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals) {
+  return match_numbers(page, file, start, end, intervals);
+}
+
+MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals) {
+  return match_numbers(page, file, start, end, intervals);
 }
 
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,

@@ -1,10 +1,11 @@
-// Which rows of mini-block pages meet a condition. A few chunks at a time are decoded and compared while they are in
+// Which rows of pages meet a condition. A few chunks at a time are decoded and compared while they are in
 // the cache of the processor; the decoded values are not kept.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "pages/flat_page.hpp"
 #include "pages/miniblock.hpp"
 
 namespace lance {
@@ -38,6 +39,8 @@ struct MatchedRows {
 // Compares rows [start, end) of flat numbers without a dictionary. Null never matches.
 // Throws CorruptData, also if the file cannot be read.
 MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals);
+MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t start, size_t end,
                             const Intervals& intervals);
 
 // The same for pages with a dictionary: looks up the index of each row.

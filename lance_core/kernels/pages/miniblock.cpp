@@ -268,11 +268,9 @@ ChunkRange choose_chunks(const MiniBlocks& page, size_t start, size_t end) {
   return range;
 }
 
-void DecodedRows::add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows,
+void DecodedRows::add_bits(unsigned value_bits, unsigned list_bits, const std::vector<int64_t>& rows,
                            std::vector<uint64_t>& bits) const {
-  unsigned value_bits = page.value_bits();
   OffsetReader value_offset(values.data(), value_bits);
-  unsigned list_bits = page.lists ? page.lists->offset_bits : 0;
   auto of_values = [&](size_t n) {
     return data ? 8 * value_offset[first_value + n] + value_bits * n : (value_bits + 1) * n;
   };

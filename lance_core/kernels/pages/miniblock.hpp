@@ -59,6 +59,9 @@ struct MiniBlocks {
     return items->offset_bits == 0 ? items->item_bits : items->offset_bits;
   }
 
+  // Returns the bits of an offset of the lists; 0 without lists.
+  unsigned list_bits() const { return lists ? lists->offset_bits : 0; }
+
   // Returns whether `take_rows` can take single rows of these pages.
   bool can_take() const { return shape.num_buffers == 1; }
 };
@@ -74,8 +77,10 @@ struct DecodedRows {
   std::optional<Block> list_validity;
 
   // Adds the size in bits of the first `rows[i]` wanted rows to `bits[i]`; `rows` ascends. Counts like
-  // lance_core/scan/read/value_sizes.py.
-  void add_bits(const MiniBlocks& page, const std::vector<int64_t>& rows, std::vector<uint64_t>& bits) const;
+  // lance_core/scan/read/value_sizes.py. `value_bits` are those of a value, or of an offset; `list_bits` those of an
+  // offset of the lists.
+  void add_bits(unsigned value_bits, unsigned list_bits, const std::vector<int64_t>& rows,
+                std::vector<uint64_t>& bits) const;
 };
 
 // Memory that is reused for several reads, and grows as needed.

@@ -134,12 +134,15 @@ class PageCondition:
     def _matches(self, one: PageRange) -> pa.Buffer | None:
         if one.list_type is not None or one.leaf_type != self.column.type:
             return None
-        piece = one.pages, one.reader, one.start, one.end
-        if one.pages.items is not None:
-            found = self._by_items(one, *one.pages.items)
+        pages = one.pages
+        if isinstance(pages, kernels.MiniBlocks) and pages.items is not None:
+            found = self._by_items(one, *pages.items)
+            piece = pages, one.reader, one.start, one.end
             matched = None if found is None else kernels.match_items(piece, *found)
         elif self.intervals is not None:
-            matched = kernels.match_intervals(piece, *self.intervals.for_kernel())
+            matched = kernels.match_intervals(
+                (pages, one.reader, one.start, one.end), *self.intervals.for_kernel()
+            )
         else:
             return None
         return None if matched is None else as_buffer(matched[0])

@@ -202,6 +202,27 @@ def decoded_rows(data: memoryview, coding: str, in_lists: bool, compression: str
     return rows
 
 
+def flat_rows(data: memoryview, kind: str) -> object:
+    """Rows 1 to 3 of 4 of a page of a 2.0 file: numbers with validity, strings, or indices of strings."""
+    size = len(data)
+    half = (size // 2, size - size // 2)
+    if kind == "numbers":
+        pages = kernels.FlatPage(4, 16, (0, size // 2), half)
+    elif kind == "text":
+        pages = kernels.FlatPage(4, 64, (0, size // 2), None, (half, 20, 32))
+    else:
+        pages = kernels.FlatPage(4, 8, (0, size), None, None, (data[: size // 8 * 4], data, 3, 32))
+    descriptor = os.memfd_create("page")
+    try:
+        os.write(descriptor, data)
+        (rows,) = kernels.decode_rows([(pages, kernels.PieceReader(kept_open(descriptor), size, 0, 0), 1, 4)])
+    finally:
+        os.close(descriptor)
+    if rows is None:
+        raise kernels.CorruptData("refused")
+    return rows
+
+
 def copied_rows(data: memoryview, is_nullable: bool) -> object:
     """Two chunks of flat values in a file that is mapped."""
     first = 32 if is_nullable else 24
@@ -423,6 +444,9 @@ CASES = {
     "decode_rows, flat": Case(
         lambda d: decoded_rows(d, "flat", False), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4))
     ),
+    "FlatPage, numbers": Case(lambda d: flat_rows(d, "numbers"), struct.pack("<4h8s", 1, 2, 3, 4, b"\x0b")),
+    "FlatPage, text": Case(lambda d: flat_rows(d, "text"), struct.pack("<4Q32s", 2, 4, 24, 6, b"abcdef")),
+    "FlatPage, items": Case(lambda d: flat_rows(d, "items"), struct.pack("<4i16s", 0, 0, 1, 3, b"abc")),
     "decode_rows, mapped": Case(
         lambda d: copied_rows(d, False),
         struct.pack("<HI2x4iHI2x2i", 0, 16, *range(4), 0, 8, 4, 5),

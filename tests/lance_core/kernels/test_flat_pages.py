@@ -1,0 +1,188 @@
+"""Rows of pages of 2.0 files, read and decoded by one kernel, beside their Python values."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lance_core.encodings.v2_1.direct import direct_array
+from lance_core.kernels import (
+    CorruptData,
+    FlatPage,
+    PieceReader,
+    decode_batches,
+    decode_rows,
+    match_intervals,
+)
+from support.descriptors import kept_open
+from support.draws import draws
+from support.twins import inputs
+
+NUMBERS = [pa.int8(), pa.uint16(), pa.int32(), pa.float64(), pa.decimal128(20, 2)]
+FRONT = b"front"
+
+
+@contextmanager
+def file_of(data: bytes, map_after: int = 1 << 60) -> Iterator[PieceReader]:
+    descriptor = os.memfd_create("page")
+    try:
+        os.write(descriptor, data)
+        yield PieceReader(kept_open(descriptor), len(data), 0, map_after)
+    finally:
+        os.close(descriptor)
+
+
+def decoded(
+    page: FlatPage, file: PieceReader, start: int, end: int, data_type: pa.DataType
+) -> pa.Array | None:
+    """Rows of the page, as single reads and as batches give them; None if the kernel refuses them."""
+    (rows,) = decode_rows([(page, file, start, end)])
+    batches = decode_batches([(page, file, start, end)], inputs.int64s([0, end - start]))
+    if rows is None:
+        assert batches.is_there == [False]
+        return None
+    array = direct_array(rows, data_type, None)
+    array.validate(full=True)
+    assert batches.is_there == [True]
+    schema = pa.schema([("c", data_type)])
+    assert pa.RecordBatch._import_from_c(batches.address, schema).column(0).equals(array)
+    return array
+
+
+def texts(seed: int, num_rows: int, share: float) -> list[str | None]:
+    chance = random.Random(seed)
+    return [
+        None if chance.random() < share else "äbc"[: chance.randrange(4)] * chance.randrange(3)
+        for _ in range(num_rows)
+    ]
+
+
+@settings(max_examples=draws(60), deadline=None)
+@given(
+    data_type=st.sampled_from([*NUMBERS, pa.bool_()]),
+    num_rows=st.integers(1, 300),
+    share=st.sampled_from([0.0, 0.02, 0.5, 1.0, None]),
+    map_after=st.sampled_from([0, 1 << 60]),
+    data=st.data(),
+)
+def test_numbers(
+    data_type: pa.DataType, num_rows: int, share: float | None, map_after: int, data: st.DataObject
+) -> None:
+    """Values and the bitmap of a page, which may begin at any row."""
+    chance = np.random.default_rng(num_rows)
+    values = pa.array(chance.integers(0, 2, num_rows) * 100, pa.int8()).cast(data_type)
+    is_null = np.zeros(num_rows, bool) if share is None else chance.random(num_rows) < share
+    stored = values.buffers()[1].to_pybytes()[: -(-num_rows * data_type.bit_width // 8)]
+    bitmap = np.packbits(~is_null, bitorder="little").tobytes()
+    places = (len(FRONT), len(stored)), (len(FRONT) + len(stored), len(bitmap))
+    page = FlatPage(num_rows, data_type.bit_width, places[0], None if share is None else places[1])
+    rows = [None if null else value for null, value in zip(is_null, values.to_pylist(), strict=True)]
+    expected = pa.array(rows, data_type)
+    start = data.draw(st.integers(0, num_rows - 1))
+    end = data.draw(st.integers(start + 1, num_rows))
+    with file_of(FRONT + stored + bitmap, map_after) as file:
+        for _ in range(2):
+            found = decoded(page, file, start, end, data_type)
+            assert found is not None
+            assert found.equals(expected.slice(start, end - start))
+        if data_type == pa.int32():
+            matched = match_intervals((page, file, start, end), 32, False, [(100, 100, False)], False)
+            assert matched is not None
+            assert matched[1] == rows[start:end].count(100)
+
+
+@settings(max_examples=draws(60), deadline=None)
+@given(
+    data_type=st.sampled_from([pa.string(), pa.large_string()]),
+    seed=st.integers(0, 1 << 20),
+    num_rows=st.integers(1, 100),
+    share=st.sampled_from([0.0, 0.2, 1.0]),
+    has_dictionary=st.booleans(),
+    data=st.data(),
+)
+def test_strings(
+    data_type: pa.DataType, seed: int, num_rows: int, share: float, has_dictionary: bool, data: st.DataObject
+) -> None:
+    """Strings with their ends, or with the indices of a dictionary, in which 0 is null."""
+    rows = texts(seed, num_rows, share)
+    bits = 32 if data_type == pa.string() else 64
+    start = data.draw(st.integers(0, num_rows - 1))
+    end = data.draw(st.integers(start + 1, num_rows))
+    if has_dictionary:
+        page, stored = with_dictionary(rows, bits, data.draw(st.sampled_from([8, 16, 32, 64])))
+    else:
+        page, stored = with_ends(rows, bits)
+    with file_of(stored) as file:
+        found = decoded(page, file, start, end, data_type)
+    assert found is not None
+    assert found.equals(pa.array(rows[start:end], data_type))
+
+
+def with_ends(rows: Sequence[str | None], bits: int) -> tuple[FlatPage, bytes]:
+    parts = [(row or "").encode() for row in rows]
+    ends = np.cumsum([len(part) for part in parts]).astype("<u8")
+    adjustment = int(ends[-1]) + 1
+    ends[[row is None for row in rows]] += adjustment
+    stored = ends.tobytes() + b"".join(parts)
+    text = (ends.nbytes, len(stored) - ends.nbytes), adjustment, bits
+    return FlatPage(len(rows), 64, (0, ends.nbytes), None, text), stored
+
+
+def with_dictionary(rows: Sequence[str | None], bits: int, index_bits: int) -> tuple[FlatPage, bytes]:
+    items = sorted({row for row in rows if row is not None})
+    parts = [b"", *(item.encode() for item in items)]
+    offsets = np.cumsum([0, *map(len, parts)]).astype(f"<i{bits // 8}")
+    indices = np.array([0 if row is None else items.index(row) + 1 for row in rows], f"<u{index_bits // 8}")
+    known = offsets.data, memoryview(b"".join(parts)), len(parts), bits
+    return FlatPage(len(rows), index_bits, (0, indices.nbytes), None, None, known), indices.tobytes()
+
+
+@pytest.mark.parametrize("damage", ["decreasing", "too far", "index"])
+def test_damaged_pages_are_left_to_the_decoder_that_names_them(damage: str) -> None:
+    """T22"""
+    rows = ["ab", "c", None, "def"]
+    page, stored = with_dictionary(rows, 32, 8) if damage == "index" else with_ends(rows, 32)
+    changed = bytearray(stored)
+    if damage == "index":
+        changed[1] = 4
+    else:
+        changed[8:16] = (1 if damage == "decreasing" else 1 << 60).to_bytes(8, "little")
+    with file_of(bytes(changed)) as file:
+        assert decoded(page, file, 0, 4, pa.string()) is None
+        assert decoded(page, file, 3, 4, pa.string()) is not None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (5, 64, (0, 39)),
+        (5, 0, (0, 40)),
+        (5, 12, (0, 40)),
+        (1 << 60, 64, (0, (1 << 64) - 1)),
+        (9, 8, (0, 9), (9, 1)),
+        (1, 32, (0, 8), None, ((8, 0), 1, 32)),
+        (1, 24, (0, 8), None, None, (bytes(8), b"", 1, 32)),
+    ],
+)
+def test_pages_that_contradict_themselves(arguments: tuple[object, ...]) -> None:
+    """T22"""
+    with pytest.raises(CorruptData):
+        FlatPage(*arguments)  # type: ignore[arg-type]
+
+
+def test_rows_beyond_the_page_or_the_file() -> None:
+    """T22, T25"""
+    page = FlatPage(4, 64, (0, 32))
+    with file_of(bytes(24)) as file:
+        assert decoded(page, file, 0, 3, pa.int64()) is not None
+        assert decoded(page, file, 0, 4, pa.int64()) is None
+        assert decoded(page, file, 3, 5, pa.int64()) is None
+        assert decode_rows([(page, file, 2, 2)]) == [None]
