@@ -67,11 +67,11 @@ class ColumnReader(Protocol):
         Returns None if values have to be taken; see `plain_values`.
         """
 
-    def known_pages(self) -> ColumnPages | None:
-        """Return all pages, for one take of several columns with `kernels.take_rows`.
+    def pages_at(self, rows: Rows) -> ColumnPages | None:
+        """Return the pages that have `rows`, for one take of several columns with `kernels.take_rows`.
 
-        Returns None if rows have to be taken from this column on its own, or if the index of a page is not
-        read yet.
+        The rows may be in any order. Returns None if they have to be taken from this column on its own.
+        Raises the errors of `read`.
         """
 
     def take(self, rows: Rows) -> list[pa.Array]:

@@ -737,8 +737,18 @@ def decode_batches(
 class ColumnPages:
     """The pages of a column of one file."""
 
-    def __init__(self, pages: list[MiniBlocks], starts: _Bytes, file: PieceReader) -> None:
-        """Describe the pages. `starts` (int64) has the first row of each page, and the number of rows."""
+    def __init__(self, pages: list[MiniBlocks | None], starts: _Bytes, file: PieceReader) -> None:
+        """Describe the pages. `starts` (int64) has the first row of each page, and the number of rows.
+
+        A page that is not known is None; its rows cannot be taken.
+        """
+
+    @property
+    def pages(self) -> list[MiniBlocks | None]:
+        """The list of pages that was given."""
+
+    def unknown(self, rows: _Bytes) -> list[int]:
+        """Return the numbers of the unknown pages that have some of the rows (int64, in any order)."""
 
 class ArrowRows:
     """Columns of rows, read and decoded by one call, for Arrow to import."""

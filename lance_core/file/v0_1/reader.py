@@ -255,7 +255,7 @@ class ColumnReader:
     def plain_pages(self) -> None:
         """Return None, as above."""
 
-    def known_pages(self) -> None:
+    def pages_at(self, rows: Numbers) -> None:
         """Return None: rows are taken from the column on its own."""
 
     def pick(self, rows: Numbers) -> Picking[list[pa.Array]]:

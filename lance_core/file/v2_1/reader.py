@@ -59,7 +59,7 @@ class ColumnReader:
         if not self._leaves:
             raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
         self._is_leaf = owns_column(field)
-        self._known_pages: tuple[ColumnPages | None] | None = None  # set once all pages are known
+        self._known_pages: ColumnPages | None = None  # the pages that rows were taken from
         self._plain_pages: tuple[PlainPages | None] | None = None  # set once they were asked for
         self._joined_cuts: Rows | None = None
         """First row of each run of joined pages of any leaf, and the number of rows; None until all pages are
@@ -171,20 +171,25 @@ class ColumnReader:
         starts = np.array(leaf.starts, np.int64)
         return PlainPages(starts.data, np.array(offsets, np.int64).data, strides.pop(), reader)
 
-    def known_pages(self) -> ColumnPages | None:
+    def pages_at(self, rows: Rows) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
         reader = self._file.range_reader()
-        if reader is None or len(self._leaves) != 1:
+        if reader is None or len(self._leaves) != 1 or not self.num_rows:
             return None
-        if self._known_pages is None:
-            known = self._leaves[0].known_pages()
-            if known is None:
-                return None
-            pages, starts = known
-            direct = [page for page in pages if page is not None]
-            is_direct = 0 < len(direct) == len(pages) and all(page.can_take for page in direct)
-            self._known_pages = (ColumnPages(direct, starts, reader) if is_direct else None,)
-        return self._known_pages[0]
+        (leaf,) = self._leaves
+        known = self._known_pages
+        if known is None:
+            known = self._known_pages = ColumnPages([None] * leaf.num_pages, leaf.row_starts, reader)
+        if unknown := known.unknown(rows.data):
+            pages = list(known.pages)
+            for number in unknown:
+                page = leaf.page_to_take(number)
+                if page is None:
+                    return None
+                pages[number] = page
+            # A new object, since other threads may be taking rows with the old one.
+            known = self._known_pages = ColumnPages(pages, leaf.row_starts, reader)
+        return known
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """Return the values at ascending rows; see `lance_core.file.column_readers`."""
@@ -352,16 +357,20 @@ class _Leaf:
             number += 1
         return found
 
-    def known_pages(self) -> tuple[list[MiniBlocks | None], memoryview] | None:
-        """Return the pages for the kernel and the first row of each; None unless all pages are known."""
-        if self._runs is None:
-            if not self.is_known:
-                return None
-            self.join()
-        assert self._runs is not None
-        starts, runs = self._runs
-        pages = [run.direct(self._file.read_ranges) for run in runs]
-        return pages, np.array([*starts, self.num_rows], np.int64).data
+    @property
+    def num_pages(self) -> int:
+        return len(self._pages)
+
+    @property
+    def row_starts(self) -> memoryview:
+        """First row of each page, and the number of rows, as int64."""
+        return np.array(self.starts, np.int64).data
+
+    def page_to_take(self, number: int) -> MiniBlocks | None:
+        """Return a page for the kernel that takes rows by itself; None if it cannot take rows of this page."""
+        with self._located(number):
+            page = self._page(number).direct(self._file.read_ranges)
+        return page if page is not None and page.can_take else None
 
     def in_one_page(self, start: int, end: int) -> bool:
         """Return whether one page has all rows `[start, end)`."""

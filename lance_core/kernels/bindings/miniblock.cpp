@@ -122,7 +122,7 @@ void make_column(PyColumnPages* self, nb::list pages, nb::handle starts, nb::obj
   ColumnPages& column = self->column;
   column.starts = read_int64(starts);
   for (nb::handle page : pages) {
-    column.pages.push_back(&nb::cast<const PyMiniBlocks&>(page).page);
+    column.pages.push_back(page.is_none() ? nullptr : &nb::cast<const PyMiniBlocks&>(page).page);
   }
   if (column.pages.empty() || column.starts.size() != column.pages.size() + 1 || column.starts[0] != 0) {
     corrupt("%zu pages that begin at %zu rows", column.pages.size(), column.starts.size());
@@ -364,7 +364,15 @@ void bind_miniblock(nb::module_& m) {
       },
       nb::arg("pieces"), nb::arg("cuts"));
   nb::class_<PyColumnPages>(m, "ColumnPages")
-      .def("__init__", &make_column, nb::arg("pages"), nb::arg("starts"), nb::arg("file"));
+      .def("__init__", &make_column, nb::arg("pages"), nb::arg("starts"), nb::arg("file"))
+      .def_prop_ro("pages", [](const PyColumnPages& self) { return self.pages; })
+      .def(
+          "unknown",
+          [](const PyColumnPages& self, nb::handle rows) {
+            Source source(rows);
+            return self.column.unknown(source.bytes());
+          },
+          nb::arg("rows"));
   nb::class_<PyArrowRows>(m, "ArrowRows")
       .def_prop_ro("is_there", [](const PyArrowRows& self) { return self.is_there; })
       .def_prop_ro("num_bytes", [](const PyArrowRows& self) { return self.num_bytes; })

@@ -101,6 +101,12 @@ size_t chunk_of(const MiniBlocks& page, int64_t row) {
   return chunk;
 }
 
+// Returns whether the known pages of a column have lists.
+bool are_lists(const ColumnPages& column) {
+  auto known = std::find_if(column.pages.begin(), column.pages.end(), [](const auto* page) { return page != nullptr; });
+  return known != column.pages.end() && (*known)->lists.has_value();
+}
+
 class Column {
  public:
   Column(size_t num_rows, bool has_lists, const GuardedCopies& copier)
@@ -110,28 +116,27 @@ class Column {
   void locate(const ColumnPages& column, const RowsToTake& part, const FileMap* map) {
     size_t n = part.rows.size / 8;
     std::vector<Place> places;
-    if (!lists_.empty()) {
-      const MiniBlocks& page = *column.pages[0];
-      double per_row = static_cast<double>(page.first_value.back()) / static_cast<double>(page.num_rows);
-      if (num_items_ += per_row* static_cast<double>(n); num_items_ > kManyItems) {
-        corrupt("about %.0f items", num_items_);
-      }
-    }
     for (size_t k = 0; k < n; ++k) {
       auto row = load<int64_t>(part.rows.data + 8 * k);
       auto place = part.places.data == nullptr ? k : load<uint64_t>(part.places.data + 8 * k);
-      if (row < 0 || row >= column.starts.back() || place >= std::max(cells_.size(), lists_.size())) {
+      size_t number = column.page_of(row);
+      if (number == column.pages.size() || place >= std::max(cells_.size(), lists_.size())) {
         corrupt("row %lld of %lld", static_cast<long long>(row), static_cast<long long>(column.starts.back()));
       }
-      size_t number = 0;
-      if (column.pages.size() > 1) {
-        auto above = std::upper_bound(column.starts.begin(), column.starts.end(), row);
-        number = static_cast<size_t>(above - column.starts.begin()) - 1;
-      }
       row -= column.starts[number];
-      const MiniBlocks& page = *column.pages[number];
+      const MiniBlocks* known = column.pages[number];
+      if (known == nullptr) {
+        corrupt("page %zu is not known", number);
+      }
+      const MiniBlocks& page = *known;
       if (page.lists.has_value() == lists_.empty()) {
         corrupt("pages with and without lists in a column");
+      }
+      if (k == 0 && page.lists) {
+        double per_row = static_cast<double>(page.first_value.back()) / static_cast<double>(page.num_rows);
+        if (num_items_ += per_row * static_cast<double>(n); num_items_ > kManyItems) {
+          corrupt("about %.0f items", num_items_);
+        }
       }
       if (page.lists) {
         locate_list(page, static_cast<size_t>(row), lists_[place], map, *column.file, places);
@@ -786,6 +791,34 @@ class Column {
 
 }  // namespace
 
+size_t ColumnPages::page_of(int64_t row) const {
+  if (row < 0 || row >= starts.back()) {
+    return pages.size();
+  }
+  if (pages.size() == 1) {
+    return 0;
+  }
+  auto above = std::upper_bound(starts.begin(), starts.end(), row);
+  return static_cast<size_t>(above - starts.begin()) - 1;
+}
+
+std::vector<size_t> ColumnPages::unknown(Bytes rows) const {
+  std::vector<size_t> found;
+  if (std::find(pages.begin(), pages.end(), nullptr) == pages.end()) {
+    return found;
+  }
+  for (size_t k = 0; k < rows.size / 8; ++k) {
+    size_t number = page_of(load<int64_t>(rows.data + 8 * k));
+    bool is_unknown = number < pages.size() && pages[number] == nullptr;
+    if (is_unknown && (found.empty() || found.back() != number)) {
+      found.push_back(number);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
 std::vector<std::optional<DecodedRows>> take_rows(const std::vector<RowsToTake>& parts, size_t num_columns,
                                                   size_t num_rows) {
   Files files;
@@ -811,7 +844,7 @@ std::vector<std::optional<DecodedRows>> take_rows(const std::vector<RowsToTake>&
   std::vector<std::optional<DecodedRows>> taken(num_columns);
   for (size_t i = 0; i < num_columns; ++i) {
     try {
-      bool has_lists = !parts.empty() && parts[0].columns[i]->pages[0]->lists.has_value();
+      bool has_lists = !parts.empty() && are_lists(*parts[0].columns[i]);
       Column column(num_rows, has_lists, copier);
       for (const RowsToTake& part : parts) {
         column.locate(*part.columns[i], part, files.at(part.columns[i]->file));

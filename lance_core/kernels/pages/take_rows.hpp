@@ -9,11 +9,17 @@
 
 namespace lance {
 
-// The pages of a column of a file.
+// The pages of a column of a file. A page that is not known is null, and its rows cannot be taken.
 struct ColumnPages {
   std::vector<const MiniBlocks*> pages;
   std::vector<int64_t> starts;  // the first row of each page, and the number of rows
   PieceReader* file;
+
+  // Returns the number of the page that has a row; the number of pages if none has it.
+  size_t page_of(int64_t row) const;
+
+  // Returns the numbers of the unknown pages that have some of the rows, ascending.
+  std::vector<size_t> unknown(Bytes rows) const;
 };
 
 // Rows of a file, in any order, and their positions in the result. Without `places` they are the whole result.

@@ -80,9 +80,10 @@ class VerifiedColumn:
         """Return the places of all pages if all of them are checked, since a kernel may use any row."""
         return self._reader.plain_pages() if all(leaf.are_all_checked for leaf in self._leaves) else None
 
-    def known_pages(self) -> ColumnPages | None:
-        """Return the pages for a kernel if all of them are checked, since a kernel may take any row."""
-        return self._reader.known_pages() if all(leaf.are_all_checked for leaf in self._leaves) else None
+    def pages_at(self, rows: Rows) -> ColumnPages | None:
+        """Check the pages of rows, then return them for a kernel."""
+        self._verify_rows(rows)
+        return self._reader.pages_at(rows)
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """Check the pages of ascending rows, then take them."""

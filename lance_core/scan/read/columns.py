@@ -136,9 +136,9 @@ class StoredColumn:
         """Return the arrays of the reader in the form that users see."""
         return [_present(array, self._column) for array in arrays]
 
-    def known_pages(self) -> ColumnPages | None:
-        """Return all pages, for takes of several columns at once; see `ColumnReader.known_pages`."""
-        return self._reader.known_pages()
+    def pages_at(self, rows: Rows) -> ColumnPages | None:
+        """Return the pages of rows, for takes of several columns at once; see `ColumnReader.pages_at`."""
+        return self._reader.pages_at(rows)
 
     @property
     def stored_type(self) -> pa.DataType:
@@ -154,9 +154,9 @@ class StoredColumn:
         return [_present(array, self._column) for array in arrays]
 
 
-def known_pages(column: Column) -> ColumnPages | None:
-    """Return the pages from which a kernel takes rows of a column; see `ColumnReader.known_pages`."""
-    return column.known_pages() if isinstance(column, StoredColumn) else None
+def pages_at(column: Column, rows: Rows) -> ColumnPages | None:
+    """Return the pages from which a kernel takes rows of a column; see `ColumnReader.pages_at`."""
+    return column.pages_at(rows) if isinstance(column, StoredColumn) else None
 
 
 def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]:

@@ -19,7 +19,7 @@ from lance_core.deferred import DeferredError
 from lance_core.file.page_ranges import PageRange
 from lance_core.kernels import take_rows
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn, known_pages
+from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn, pages_at
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import read_rows, select_rows
@@ -143,7 +143,7 @@ class MatchingRead(DirectRead):
 
 
 class _TakenTogether:
-    """Rows of a fragment that one kernel call takes from all columns whose pages it knows. Thread-safe."""
+    """Rows of a fragment that one kernel call takes from all columns that it can decode. Thread-safe."""
 
     def __init__(self, fragment: FragmentReader, rows: Offsets, columns: Sequence[int]) -> None:
         self.rows = rows
@@ -162,7 +162,9 @@ class _TakenTogether:
     def _take(self) -> dict[int, pa.Array]:
         columns = {number: self._fragment.columns[number] for number in self._columns}
         pages = {
-            number: some for number, column in columns.items() if (some := known_pages(column)) is not None
+            number: some
+            for number, column in columns.items()
+            if (some := pages_at(column, self.rows)) is not None
         }
         if not pages:
             return {}

@@ -1,16 +1,14 @@
-"""Fragments that a taker keeps open: their live rows, their columns and the pages that a kernel knows."""
+"""Fragments that a taker keeps open: their live rows and their columns."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from functools import cached_property
 from threading import Lock
 
-from lance_core.kernels import ColumnPages
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.files.opened import OpenedFile
-from lance_core.scan.read.columns import Column, known_pages
+from lance_core.scan.read.columns import Column
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.read.live_rows import LiveRows
 from lance_core.table.fragment import DataFile, Fragment
@@ -52,7 +50,6 @@ class OpenFragment:
         self._snapshot = snapshot
         self._files = files
         self._columns: tuple[tuple[Column, ...], dict[DataFile, OpenedFile]] | None = None
-        self._pages: tuple[Sequence[Column], list[ColumnPages | None]] | None = None
 
     @cached_property
     def live(self) -> LiveRows:
@@ -72,16 +69,3 @@ class OpenFragment:
         columns = opener.open_columns(self._fragment.id, self.live, fragment_files)
         self._columns = columns, fragment_files.opened
         return columns
-
-    def pages(self, columns: Sequence[Column]) -> list[ColumnPages | None]:
-        """Return the pages from which a kernel takes rows of `columns`, None for columns whose pages are
-        not known.
-        """
-        pages = self._pages
-        if pages is None or pages[0] is not columns:
-            self._pages = pages = columns, [None] * len(columns)
-        known = pages[1]
-        for number, column in enumerate(columns):
-            if known[number] is None:  # the pages become known when the first values of the column are read
-                known[number] = known_pages(column)
-        return known

@@ -19,13 +19,13 @@ from lance_core.counters import TAKEN_ROWS, note, step
 from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError
-from lance_core.kernels import ColumnPages, PlainPages, take_rows
+from lance_core.kernels import PlainPages, take_rows
 from lance_core.pool import map_ahead, run_all
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import DataColumn, Projection, descriptor_column
 from lance_core.scan.read.blobs import described_bytes
-from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, take_together
+from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, pages_at, take_together
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import RowColumns
@@ -213,9 +213,9 @@ class RowTaker:
         groups = grouped(fragments_of(addresses))
         fragments = [self._open.get(self._fragments[fragment_id]) for fragment_id, _ in groups]
         columns = list(map_ahead(lambda part: part.columns(self._opener), fragments, self._opener.is_remote))
-        pages = [fragment.pages(some) for fragment, some in zip(fragments, columns, strict=True)]
-        places = [chosen for _, chosen in groups]
-        arrays = self._taken_at_once(columns, pages, rows_of(addresses), places)
+        rows = rows_of(addresses)
+        parts = [(rows[chosen], chosen) for _, chosen in groups]
+        arrays = self._taken_at_once(columns, parts, len(rows))
         if isinstance(arrays, pa.RecordBatch):
             return arrays
         missing = [number for number, array in enumerate(arrays) if array is None]
@@ -228,9 +228,8 @@ class RowTaker:
     def _taken_at_once(
         self,
         columns: Sequence[Sequence[Column]],
-        pages: Sequence[Sequence[ColumnPages | None]],
-        rows: npt.NDArray[np.int64],
-        places: Sequence[Chosen],
+        parts: Sequence[tuple[npt.NDArray[np.int64], Chosen]],
+        num_rows: int,
     ) -> pa.RecordBatch | list[pa.Array | None]:
         """Return the columns that one kernel call takes from all fragments; None for every other column.
 
@@ -238,23 +237,26 @@ class RowTaker:
 
         Args:
             columns: The columns of each fragment.
-            pages: The pages of each column of each fragment, None if they are not known.
-            rows: The physical row of each result row.
-            places: The positions in `rows` that belong to each fragment.
+            parts: The physical rows of each fragment, and their positions in the result.
+            num_rows: Rows of the result.
         """
         arrays: list[pa.Array | None] = [None] * len(self.schema)
-        numbers = [number for number, parts in enumerate(zip(*pages, strict=True)) if None not in parts]
+        pages = [
+            [pages_at(column, rows) for column in some]
+            for some, (rows, _) in zip(columns, parts, strict=True)
+        ]
+        numbers = [number for number, some in enumerate(zip(*pages, strict=True)) if None not in some]
         if not numbers:
             return arrays
-        parts = [
+        wanted = [
             (
-                [page for number in numbers if (page := part[number]) is not None],
-                rows[chosen].data,
-                None if isinstance(chosen, slice) and len(pages) == 1 else positions(chosen).data,
+                [page for number in numbers if (page := some[number]) is not None],
+                rows.data,
+                None if isinstance(chosen, slice) and len(parts) == 1 else positions(chosen).data,
             )
-            for part, chosen in zip(pages, places, strict=True)
+            for some, (rows, chosen) in zip(pages, parts, strict=True)
         ]
-        taken = take_rows(parts, len(numbers), len(rows))
+        taken = take_rows(wanted, len(numbers), num_rows)
         is_taken = taken.is_there
         if self._is_shown_as_stored and len(numbers) == len(arrays) and all(is_taken):
             return pa.RecordBatch._import_from_c(taken.address, self.schema)
