@@ -14,7 +14,14 @@ import pyarrow as pa
 
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
-from lance_core.scan.scanner import LanceScanner, address_batches, bounded_scan, stored_batches
+from lance_core.scan.scanner import (
+    LanceScanner,
+    address_batches,
+    batches_at,
+    bounded_scan,
+    matching_batches,
+    stored_batches,
+)
 from lance_core.scan.session import session_of
 from lance_core.scan.take.address_finder import AddressFinder
 from lance_core.scan.take.row_taker import RowTaker
@@ -44,6 +51,22 @@ def addresses_for_change(snapshot: Snapshot, options: ScanOptions) -> Iterator[R
         LanceError: Something else cannot be read, or the filter cannot be computed for a row.
     """
     return address_batches(snapshot, replace(options, verify_checksums=True))
+
+
+def rows_for_change(snapshot: Snapshot, options: ScanOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a scan for a change; see `lance_core.scan.scanner.matching_batches`.
+
+    Errors are those of `addresses_for_change`.
+    """
+    return matching_batches(snapshot, replace(options, verify_checksums=True))
+
+
+def rows_at(snapshot: Snapshot, options: ScanOptions, addresses: RowIds) -> Iterator[pa.RecordBatch]:
+    """Yield rows at addresses for a change; see `lance_core.scan.scanner.batches_at`.
+
+    Errors are those of `addresses_for_change`.
+    """
+    return batches_at(snapshot, replace(options, verify_checksums=True), addresses)
 
 
 def address_finder(snapshot: Snapshot) -> AddressFinder:

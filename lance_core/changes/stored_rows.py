@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.changes.checked_reads import scan_for_change
+from lance_core.changes.checked_reads import rows_at, rows_for_change
 from lance_core.changes.rows.removal import Addresses, addresses_of
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.expressions.tree import Column
@@ -54,13 +54,16 @@ def stored_columns(fields: Iterable[Field]) -> Computed:
     return tuple((field.name, Column((field.name,), field.to_arrow().type)) for field in fields)
 
 
-def stored_rows(snapshot: Snapshot, options: ScanOptions) -> Iterator[StoredRows]:
+def stored_rows(
+    snapshot: Snapshot, options: ScanOptions, addresses: Addresses | None = None
+) -> Iterator[StoredRows]:
     """Yield rows with some columns, a batch at a time.
 
     Args:
         snapshot: The version to read.
         options: The scan; `computed` names the columns. Unchanged columns have the form of data files,
             computed values have their own types.
+        addresses: Addresses of the rows, in the order in which they are wanted; None: the rows of the scan.
 
     Raises:
         UnsupportedFeatureError: A row has a blob outside the dataset.
@@ -74,8 +77,9 @@ def stored_rows(snapshot: Snapshot, options: ScanOptions) -> Iterator[StoredRows
     fields = {field.name: field for field in snapshot.manifest.schema.fields}
     kept = [value.path == (name,) if isinstance(value, Column) else False for name, value in computed]
     names = [name for name, _ in computed]
-    refuse_external_blobs(snapshot, options, [name for name, keep in zip(names, kept, strict=True) if keep])
-    for batch in scan_for_change(snapshot, whole).to_batches():
+    kept_names = [name for name, keep in zip(names, kept, strict=True) if keep]
+    refuse_external_blobs(snapshot, options, kept_names, addresses)
+    for batch in _batches(snapshot, whole, addresses):
         columns = [
             with_places(column, fields[name]) if keep else column
             for column, name, keep in zip(batch.columns, names, kept, strict=False)
@@ -84,13 +88,24 @@ def stored_rows(snapshot: Snapshot, options: ScanOptions) -> Iterator[StoredRows
         yield StoredRows(columns, row_ids, created_at, addresses_of(batch))
 
 
-def refuse_external_blobs(snapshot: Snapshot, options: ScanOptions, names: Iterable[str]) -> None:
+def _batches(
+    snapshot: Snapshot, options: ScanOptions, addresses: Addresses | None
+) -> Iterator[pa.RecordBatch]:
+    if addresses is None:
+        return rows_for_change(snapshot, options)
+    return rows_at(snapshot, options, addresses)
+
+
+def refuse_external_blobs(
+    snapshot: Snapshot, options: ScanOptions, names: Iterable[str], addresses: Addresses | None = None
+) -> None:
     """Refuse to copy blobs from outside the dataset into it.
 
     Args:
         snapshot: The version to read.
         options: Filter and fragments of the scan.
         names: Names of the columns.
+        addresses: See `stored_rows`.
 
     Raises:
         UnsupportedFeatureError: A row has a blob outside the dataset.
@@ -100,7 +115,7 @@ def refuse_external_blobs(snapshot: Snapshot, options: ScanOptions, names: Itera
         if top.name not in chosen or not any(field.is_blob_v2 for field in top.walk()):
             continue
         described = ScanOptions(columns=(top.name,), filter=options.filter, fragments=options.fragments)
-        for batch in scan_for_change(snapshot, described).to_batches():
+        for batch in _batches(snapshot, described, addresses):
             for found in blob_descriptors(top, batch.column(0)):
                 if pc.any(pc.equal(found.field("kind"), _EXTERNAL)).as_py():
                     raise UnsupportedFeatureError("copying blobs outside the dataset", column=top.name)

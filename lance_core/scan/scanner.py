@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.counters import CacheUse
@@ -32,6 +33,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from lance_core.scan.explain import Explanation
+
+_FEW_ROWS = 1 << 12
+"""Most rows that are taken one by one. With more, a scan is faster."""
+_TAKEN_BYTES = 8 << 20
+"""Bytes of rows that are taken together."""
 
 
 class LanceScanner:
@@ -252,6 +258,44 @@ def address_batches(snapshot: Snapshot, options: ScanOptions) -> Iterator[RowIds
             return
     for batch in plan_batches(snapshot, plan, session.budget, files):
         yield batch.column(ROW_ADDRESS).to_numpy()
+
+
+def matching_batches(snapshot: Snapshot, options: ScanOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a scan without a limit, as batches of any size.
+
+    If indices answer a part of the filter and few rows match, these rows are taken one by one, so that
+    nothing but the columns of the filter is opened in other fragments.
+    """
+    if options.filter is not None and snapshot.manifest.searchable_segments:
+        found = _few_addresses(snapshot, options)
+        if found is not None:
+            yield from batches_at(snapshot, options, found)
+            return
+    plan, session = plan_scan(snapshot, options), session_of(snapshot)
+    yield from plan_batches(snapshot, plan, session.budget, session.files_for(options))
+
+
+def _few_addresses(snapshot: Snapshot, options: ScanOptions) -> RowIds | None:
+    """Return the addresses of the rows of a scan, ascending; None if they are many, or no index helps."""
+    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
+
+    if index_masks(snapshot, options, session_of(snapshot).files_for(options)) is None:
+        return None
+    rowless = replace(options, columns=(), computed=None, with_row_id=False, with_row_address=True)
+    found, count = [np.empty(0, np.uint64)], 0
+    for addresses in address_batches(snapshot, rowless):
+        found.append(addresses)
+        count += len(addresses)
+        if count > _FEW_ROWS:
+            return None
+    return np.sort(np.concatenate(found))
+
+
+def batches_at(snapshot: Snapshot, options: ScanOptions, addresses: RowIds) -> Iterator[pa.RecordBatch]:
+    """Yield the rows at live addresses, in this order, with the columns that a scan with `options` has."""
+    projection = project(snapshot.manifest.schema, options)
+    taker = RowTaker(snapshot, projection, session_of(snapshot).files_for(options))
+    return taker.batches(addresses, _TAKEN_BYTES)
 
 
 def stored_batches(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.changes.checked_reads import scan_for_change
+from lance_core.changes.checked_reads import rows_for_change
 from lance_core.changes.rows.removal import Addresses, addresses_of
 from lance_core.changes.source_rows import Rows, SourceRows
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
@@ -151,7 +151,7 @@ def _parts(
     """Yield the keys and addresses of the table, in tables of about `num_rows`."""
     held: list[pa.Table] = []
     count = 0
-    for batch in scan_for_change(snapshot, options).to_batches():
+    for batch in rows_for_change(snapshot, options):
         columns = [_stored(batch.column(field.name), field) for field in keys]
         held.append(_table(columns, pa.array(addresses_of(batch)), _ADDRESS))
         count += batch.num_rows

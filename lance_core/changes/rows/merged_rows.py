@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from lance_core.changes.checked_reads import scan_for_change
+from lance_core.changes.checked_reads import rows_at
 from lance_core.changes.rows.key_matches import Matches, key_fields
 from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.changes.rows.removal import Addresses, passing_addresses
-from lance_core.changes.source_rows import Rows, SourceRows
+from lance_core.changes.source_rows import SourceRows
 from lance_core.changes.stored_rows import StoredRows, stored_columns, stored_rows
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.builders import shown
-from lance_core.expressions.tree import Column, Expression, IsIn
+from lance_core.expressions.tree import Expression
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS, expression_schema
+from lance_core.scan.plan.projection import expression_schema
 from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.schema_conformer import Conformer, convert
 
 # Approximate bytes of source rows that are held at once beside rows of the table.
 _BLOCK_BYTES = 8 << 20
-# A lookup of rows of the table covers fragments with at least this many of them: the filter that names the
-# rows is prepared again for every range of rows.
-_ROWS_PER_LOOKUP = 1 << 12
 
 
 class MergedRows:
@@ -100,8 +96,7 @@ class MergedRows:
             return matches.filter(np.zeros(len(matches), dtype=bool))
         if self._plan.when_matched == "update_all" and self._plan.when_matched_condition is not None:
             condition = self._condition(self._plan.when_matched_condition)
-            passed = [self._passing(condition, pairs) for pairs in _single_addresses(matches)]
-            matches = _joined(passed, matches)
+            matches = self._passing(condition, matches)
         again = np.flatnonzero(matches.addresses[1:] == matches.addresses[:-1])
         if len(again):
             raise InvalidInputError(
@@ -125,11 +120,11 @@ class MergedRows:
             addresses = matches.addresses
             yield matches, StoredRows([], addresses, addresses, addresses)
             return
-        for options, pairs in self._lookups(matches):
-            start = 0
-            for old in stored_rows(self._snapshot, replace(options, computed=stored_columns(self.kept))):
-                yield pairs.part(start, start + len(old)), old
-                start += len(old)
+        start = 0
+        options = ScanOptions(computed=stored_columns(self.kept))
+        for old in stored_rows(self._snapshot, options, matches.addresses):
+            yield matches.part(start, start + len(old)), old
+            start += len(old)
 
     def inserted(self, matches: Matches) -> Iterator[list[pa.Array]]:
         """Yield the source rows without a match, in the form of data files.
@@ -198,38 +193,21 @@ class MergedRows:
         for path in paths:
             if not path[1:]:
                 raise InvalidInputError(f"the condition names all of {path[0]!r}, not one of its columns")
-        found = []
-        for options, pairs in self._lookups(matches):
-            start = 0
-            options = replace(options, columns=tuple(needed["target"]), with_row_address=True)
-            for batch in scan_for_change(self._snapshot, options).to_batches():
-                for part in self._blocks(batch.num_rows):
-                    some = pairs.part(start + part.start, start + part.stop)
-                    ours = self._source.take(some.rows, needed["source"])
-                    theirs = [batch.column(name)[part] for name in needed["target"]]
-                    sides = [
-                        _struct(needed[side], arrays, len(some))
-                        for side, arrays in (("source", ours), ("target", theirs))
-                    ]
-                    mask = passing(condition, pa.RecordBatch.from_arrays(sides, names=["source", "target"]))
-                    found.append(some.filter(mask.to_numpy(zero_copy_only=False)))
-                start += batch.num_rows
-        return _joined(found, matches)
-
-    def _lookups(self, matches: Matches) -> Iterator[tuple[ScanOptions, Matches]]:
-        """Yield scans of rows of the table, and the pairs of these rows in the same order.
-
-        `matches` are pairs with ascending addresses; each address occurs once.
-        """
-        fragments = matches.addresses >> np.uint64(32)
         start = 0
-        for end in np.append(np.flatnonzero(np.diff(fragments)) + 1, len(matches)).tolist():
-            if end == start or (end - start < _ROWS_PER_LOOKUP and end < len(matches)):
-                continue
-            pairs = matches.part(start, end)
-            wanted = IsIn(Column((ROW_ADDRESS,), pa.uint64()), pa.array(pairs.addresses), has_null=False)
-            yield ScanOptions(filter=wanted, fragments=tuple(np.unique(fragments[start:end]).tolist())), pairs
-            start = end
+        passed = [np.zeros(0, dtype=bool)]
+        for batch in rows_at(self._snapshot, ScanOptions(columns=tuple(needed["target"])), matches.addresses):
+            for part in self._blocks(batch.num_rows):
+                some = matches.part(start + part.start, start + part.stop)
+                ours = self._source.take(some.rows, needed["source"])
+                theirs = [batch.column(name)[part] for name in needed["target"]]
+                sides = [
+                    _struct(needed[side], arrays, len(some))
+                    for side, arrays in (("source", ours), ("target", theirs))
+                ]
+                mask = passing(condition, pa.RecordBatch.from_arrays(sides, names=["source", "target"]))
+                passed.append(mask.to_numpy(zero_copy_only=False))
+            start += batch.num_rows
+        return matches.filter(np.concatenate(passed))
 
     def _blocks(self, num_rows: int) -> Iterator[slice]:
         """Yield slices of `num_rows` rows; the source rows of a slice take about `_BLOCK_BYTES`."""
@@ -241,20 +219,3 @@ class MergedRows:
 def _struct(names: Sequence[str], arrays: Sequence[pa.Array], num_rows: int) -> pa.Array:
     """Return the columns of one side as a struct. Conditions name its fields `source.x` or `target.x`."""
     return pa.StructArray.from_arrays(arrays, names=names) if names else pa.nulls(num_rows)
-
-
-def _single_addresses(matches: Matches) -> Iterator[Matches]:
-    """Yield the pairs in parts. Within a part each address occurs once."""
-    left = matches
-    while len(left):
-        first = np.append(True, left.addresses[1:] != left.addresses[:-1])
-        yield left.filter(first)
-        left = left.filter(~first)
-
-
-def _joined(parts: Sequence[Matches], none: Matches) -> Matches:
-    """Return all pairs of `parts`, sorted by address. `none` gives the types if there are no parts."""
-    rows: Rows = np.concatenate([none.rows[:0], *(part.rows for part in parts)])
-    addresses: Addresses = np.concatenate([none.addresses[:0], *(part.addresses for part in parts)])
-    order = np.argsort(addresses, kind="stable")
-    return Matches(rows[order], addresses[order])

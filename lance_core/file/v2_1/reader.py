@@ -367,7 +367,7 @@ class _Leaf:
         return np.array(self.starts, np.int64).data
 
     def page_to_take(self, number: int) -> MiniBlocks | None:
-        """Return a page for the kernel that takes rows by itself; None if it cannot take rows of this page."""
+        """Return a page for the kernel that takes rows by itself; None if it cannot take them."""
         with self._located(number):
             page = self._page(number).direct(self._file.read_ranges)
         return page if page is not None and page.can_take else None

@@ -25,6 +25,8 @@ _ALL = 1 << 30
 """More jobs than any scan has."""
 _FEW_ROWS = 1 << 14
 """Rows that are filtered in less time than statistics take, which describe half as many each."""
+_FEW_FRAGMENTS = 4
+"""Fragments that are opened in less time than statistics of all of them take."""
 
 
 @contextmanager
@@ -58,7 +60,8 @@ def filter_jobs(
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
     is_remote = snapshot.storage.is_remote
     # A trace shows what statistics leave out, so it needs them in any case.
-    asks = is_remote or strategy.trace is not None or plan.num_rows > _FEW_ROWS
+    is_small = plan.num_rows <= _FEW_ROWS and len(plan.fragment_scans) <= _FEW_FRAGMENTS
+    asks = is_remote or strategy.trace is not None or not is_small
     windows = FilterWindows(
         plan,
         FragmentOpener(
