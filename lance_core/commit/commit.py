@@ -47,7 +47,7 @@ from lance_core.table.manifest import Manifest, serialize_manifest, written_mani
 from lance_core.table.manifest_dictionaries import place_dictionaries
 from lance_core.table.snapshot import counted_manifest, read_manifest
 from lance_core.table.transaction import DIRECTORY, file_name, read_transaction, write_transaction
-from lance_core.table.versions import HINT, Listing, is_detached, list_manifests, publish_manifest
+from lance_core.table.versions import HINT, Listing, is_detached, list_manifests, prepare_manifest
 
 MAX_ATTEMPTS = 20
 _FIRST_WAIT_SECONDS = 0.01
@@ -205,15 +205,20 @@ class _Attempt:
         writes = list(self._writes)
         if message.transaction_file:
             writes.append(partial(self._write_transaction, serialized))
-        run_all(writes, is_remote=True)
-        self._writes = ()
         inverted = listing.is_inverted if listing else self._inverted_names
         head = place_dictionaries(
             message, dictionary_values(self._storage, current, self._transaction, self._settings)
         )
         data = serialize_manifest(message, serialized, index_section, head)
+        prepared: list[Callable[[], str]] = []
+
+        def prepare() -> None:
+            prepared.append(prepare_manifest(self._storage, message.version, data, inverted, self._sync))
+
+        run_all([*writes, prepare], is_remote=True)  # each waits for the disk or for the network
+        self._writes = ()
         try:
-            path = publish_manifest(self._storage, message.version, data, inverted, self._sync)
+            path = prepared[0]()
         except AlreadyExistsError:
             return None
         except PutUnknownError as error:

@@ -1,7 +1,8 @@
 """The interface of all storages."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self, TypeAlias
 
@@ -306,6 +307,14 @@ class Storage(ABC):
             StorageError: the storage failed and the file was not created.
         """
 
+    def prepare_put(self, path: str, data: Bytes, *, sync: bool = True) -> Callable[[], None]:
+        """Do what `put_if_absent` can do before a file has its name, and return a function that does the
+        rest.
+
+        There is no file unless the function is called. Errors of both are those of `put_if_absent`.
+        """
+        return partial(self.put_if_absent, path, data, sync=sync)
+
     @abstractmethod
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         """Write a small file. It replaces an existing file atomically: readers see the old or the new one.
@@ -335,14 +344,27 @@ class Storage(ABC):
         always durable.
         """
 
+    def syncing_later(self, syncs: list[Callable[[], None]]) -> Self:
+        """Return this storage for writes that need not be durable before all calls in `syncs` have run.
+
+        Few small files, and directories, are then synced by these calls, which may run at once: a disk syncs
+        several files as fast as one. After a power failure before that, such a file may be there with other
+        bytes.
+        """
+        return self
+
     def locked_by(self, lock: CommitLock | None) -> Self:
         """Return this storage with a lock for commits; with None, this storage as it is."""
         if lock is None or lock is self.commit_lock:
             return self
-        locked = object.__new__(type(self))
-        locked.__dict__ |= self.__dict__
+        locked = self._copy()
         locked.commit_lock = lock
         return locked
+
+    def _copy(self) -> Self:
+        copy = object.__new__(type(self))
+        copy.__dict__ |= self.__dict__
+        return copy
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state to pickle, without the lock: few locks work in another process."""

@@ -25,6 +25,14 @@ class Descriptor:
             os.close(self.number)
 
 
+def sync_descriptor(descriptor: Descriptor, name: str) -> None:
+    """Make a file or a directory durable. Raises StorageError, which names it, if the disk fails."""
+    try:
+        os.fsync(descriptor.number)
+    except OSError as error:
+        raise storage_error(error, name) from None
+
+
 def storage_error(error: OSError, name: str) -> LanceError:
     """Convert an error of the operating system to a `StorageError`, without paths of the host.
 

@@ -9,8 +9,10 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Self
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -26,7 +28,7 @@ from lance_core.errors import (
 )
 from lance_core.kernels import CorruptData, PieceReader, close_unused_descriptors
 from lance_core.storage.base import ByteRanges, Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
-from lance_core.storage.descriptor import Descriptor, storage_error
+from lance_core.storage.descriptor import Descriptor, storage_error, sync_descriptor
 from lance_core.storage.local_state import directory_state
 from lance_core.storage.local_write import NewLocalFile, replace_file
 from lance_core.storage.paths import contained_path
@@ -53,6 +55,7 @@ class LocalStorage(Storage):
         self._root = os.path.abspath(_local_path(uri))
         self._real_root = self._root if is_resolved else os.path.realpath(self._root)
         self._follow_links = follow_links
+        self._later: list[Callable[[], None]] | None = None
         self.uri = self._root
 
     def below(self, path: str) -> "LocalStorage":
@@ -125,17 +128,26 @@ class LocalStorage(Storage):
         directory = self._directory(parent, sync)
         if not replace and os.access(name, os.F_OK, dir_fd=directory.number, follow_symlinks=False):
             raise AlreadyExistsError("file exists", file=path)
-        return NewLocalFile(path, directory, sync=sync, replace=replace)
+        return NewLocalFile(path, directory, sync=sync, replace=replace, later=self._later)
 
     def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        self.prepare_put(path, data, sync=sync)()
+
+    def prepare_put(self, path: str, data: Bytes, *, sync: bool = True) -> Callable[[], None]:
         directory = self._directory(contained_path(path).rpartition("/")[0], sync)
-        with NewLocalFile(path, directory, sync=sync) as file:  # closing the file raises if a file exists
-            file.write(data)
-        if sync:
-            try:
-                self.sync_directory(path.rpartition("/")[0])
-            except StorageError as error:
-                raise PutUnknownError("name of a new file could not be synced", file=path) from error
+        file = NewLocalFile(path, directory, sync=sync)
+        file.write(data)
+        file.complete()
+
+        def publish() -> None:
+            file.close()  # raises if a file exists
+            if sync:
+                try:
+                    self.sync_directory(path.rpartition("/")[0])
+                except StorageError as error:
+                    raise PutUnknownError("name of a new file could not be synced", file=path) from error
+
+        return publish
 
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         parent = contained_path(path).rpartition("/")[0]
@@ -166,10 +178,15 @@ class LocalStorage(Storage):
 
     def sync_directory(self, path: str) -> None:
         directory = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory.number)
-        except OSError as error:
-            raise storage_error(error, path) from None
+        if self._later is None:
+            sync_descriptor(directory, path)
+        else:
+            self._later.append(partial(sync_descriptor, directory, path))
+
+    def syncing_later(self, syncs: list[Callable[[], None]]) -> Self:
+        storage = self._copy()
+        storage._later = syncs
+        return storage
 
     def _directory(self, path: str, sync: bool) -> Descriptor:
         """Open a directory. It is created with its parents if it is missing."""

@@ -4,17 +4,20 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable
+from functools import partial
 from random import SystemRandom  # not `secrets`, whose import loads OpenSSL
 
 from lance_core import kernels
 from lance_core.errors import AlreadyExistsError, StorageError
 from lance_core.storage.base import Bytes, WritableFile
-from lance_core.storage.descriptor import Descriptor, storage_error
+from lance_core.storage.descriptor import Descriptor, storage_error, sync_descriptor
 
 _GATHERED = 1 << 20
 """Number of bytes up to which small writes are gathered."""
 _MAX_SINGLE_WRITE = 1 << 30
 """Linux writes at most about 2 GiB per call."""
+_MOST_LATE = 64
+"""Most files that stay open to be synced later."""
 _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 """Error codes of file systems and kernels without O_TMPFILE."""
 
@@ -27,7 +30,16 @@ class NewLocalFile(WritableFile):
     too, so readers built on it do not list them.
     """
 
-    def __init__(self, path: str, directory: Descriptor, *, sync: bool, replace: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        directory: Descriptor,
+        *,
+        sync: bool,
+        replace: bool = False,
+        later: list[Callable[[], None]] | None = None,
+    ) -> None:
+        """Start a file in a directory. `later` gets the sync of a small file, see `Storage.syncing_later`."""
         self.name = path
         self.position = 0
         self._final_name = path.rpartition("/")[2]
@@ -35,6 +47,7 @@ class NewLocalFile(WritableFile):
         self._directory = directory
         self._sync = sync
         self._replace = replace
+        self._later = later
         self._is_published = False
         self._gathered = bytearray()
         self._descriptor: Descriptor | None = self._create()
@@ -62,17 +75,38 @@ class NewLocalFile(WritableFile):
         if self._is_published:
             return
         descriptor = self._open_descriptor()
-        self._write_all(self._gathered)
+        is_late = self._later is not None and self.position <= _GATHERED and len(self._later) < _MOST_LATE
+        if self._later is not None and is_late and self._sync:
+            self._later.append(partial(sync_descriptor, descriptor, self.name))
+            self._sync = False
+        self.complete()
         try:
-            if self._sync:
-                os.fsync(descriptor.number)
             self._publish(descriptor)
         except OSError as error:
             self.abort()
             raise storage_error(error, self.name) from None
         self._release()
 
+    def complete(self) -> None:
+        """Make the bytes durable, before the file has its name. Nothing may be written after that.
+
+        Raises:
+            StorageError: the disk is full, or failed. The file is aborted.
+        """
+        self._write_all(self._gathered)
+        self._gathered = bytearray()
+        if self._sync:
+            try:
+                sync_descriptor(self._open_descriptor(), self.name)
+            except StorageError:
+                self.abort()
+                raise
+            self._sync = False
+
     def abort(self) -> None:
+        self._release()
+
+    def __del__(self) -> None:
         self._release()
 
     def _create(self) -> Descriptor:

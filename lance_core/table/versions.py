@@ -10,9 +10,10 @@ Source: docs/format.md, "Versions".
 
 import re
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 
 from lance_core.errors import (
@@ -178,9 +179,18 @@ def version_path(version: int, is_inverted: bool) -> str:
 
 
 def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True) -> str:
-    """Make a version by putting its manifest, if there is none yet. Of several writers exactly one succeeds.
+    """Make a version; arguments, result and errors are those of `prepare_manifest` and of its result."""
+    return prepare_manifest(storage, version, data, inverted, sync)()
 
-    All files that the version refers to must exist. If `sync` is set, they must be durable.
+
+def prepare_manifest(
+    storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True
+) -> Callable[[], str]:
+    """Prepare to make a version by putting its manifest, if there is none yet. Return a function that makes
+    it. Of several writers exactly one succeeds.
+
+    All files that the version refers to must exist when the function is called. If `sync` is set, they must
+    be durable.
 
     Args:
         storage: storage of the table.
@@ -190,18 +200,32 @@ def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool
         sync: make the version durable before returning.
 
     Returns:
-        The path of the manifest.
-
-    Raises:
+        The function, which returns the path of the manifest. Its errors are:
         AlreadyExistsError: another writer made this version.
         PutUnknownError: the storage did not answer, so the version may or may not exist.
         CommitUnknownError: the version was made, but the storage's lock failed when it was released.
         StorageError: the version was not made.
+
+    Raises:
+        StorageError: the storage failed. The version was not made.
     """
-    if storage.commit_lock is None:
-        return _publish(storage, version, data, inverted, sync)
-    with held(storage.commit_lock, version):
-        return _publish(storage, version, data, inverted, sync)
+    path = version_path(version, inverted)
+    store = manifest_store_of(storage)
+    if store is not None:
+        publish = partial(publish_in_store, store, storage, version, path, data, sync=sync)
+    else:
+        put = storage.prepare_put(path, data, sync=sync)
+        publish = partial(_publish, put, storage, version, path, data, sync)
+
+    def make() -> str:
+        if storage.commit_lock is None:
+            publish()
+        else:
+            with held(storage.commit_lock, version):
+                publish()
+        return path
+
+    return make
 
 
 def publish_detached(storage: Storage, version: int, data: bytes, sync: bool = True) -> str:
@@ -230,14 +254,11 @@ def _detached_path(version: int) -> str:
     return f"{VERSIONS}/d{version}{_SUFFIX}"
 
 
-def _publish(storage: Storage, version: int, data: bytes, inverted: bool, sync: bool) -> str:
-    path = version_path(version, inverted)
-    store = manifest_store_of(storage)
-    if store is not None:
-        publish_in_store(store, storage, version, path, data, sync=sync)
-        return path
+def _publish(
+    put: Callable[[], None], storage: Storage, version: int, path: str, data: bytes, sync: bool
+) -> None:
     try:
-        storage.put_if_absent(path, data, sync=sync)
+        put()
     except PutUnknownError:
         if not _is_there(storage, path, data, sync):
             raise
@@ -247,7 +268,6 @@ def _publish(storage: Storage, version: int, data: bytes, inverted: bool, sync: 
         raise PutUnknownError(
             f"version {version} was written, but it is unknown whether it is part of the history"
         ) from error
-    return path
 
 
 def require_in_history(storage: Storage, version: int, path: str) -> None:

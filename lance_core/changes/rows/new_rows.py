@@ -34,7 +34,8 @@ class NewRows:
         *,
         sync: bool,
     ) -> None:
-        """Begin to write rows with the columns of `schema`; `change` gets the writer, to remove the files.
+        """Begin to write rows with the columns of `schema`; `change` gets the writer, to remove the files,
+        and the syncs of small files.
 
         Raises:
             UnsupportedFeatureError: Files of the table's version cannot hold a type.
@@ -48,7 +49,7 @@ class NewRows:
         dictionaries = Dictionaries(dictionaries_of(snapshot.manifest), grow=False)
         bases = snapshot.manifest.base_paths.values()
         self._writer = FragmentWriter(
-            snapshot.storage,
+            snapshot.storage.syncing_later(change.writes),
             schema,
             version,
             sync=sync,
