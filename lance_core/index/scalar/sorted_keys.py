@@ -167,7 +167,8 @@ def ranges_of(question: Question, kind: pa.DataType) -> list[KeyRanges] | None:
     if isinstance(question, OneOf):
         if types.is_floating(kind):
             return _floats_one_of(question.values)
-        points = needles_of(question.values.unique())
+        values = question.values
+        points = needles_of(values.unique() if len(values) > 1 else values)
         return [KeyRanges(points, "left", points, "right")]
     if isinstance(question, Between):
         if types.is_floating(kind):

@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -243,7 +244,9 @@ class _Tree:
         if num_inner * lookup.page_rows > most_rows:
             raise TooManyRows
         indices = [rows_in(first, end) for first, end in places]
-        pages = np.unique(indices[0] if len(indices) == 1 else np.concatenate(indices))
+        pages = indices[0] if len(indices) == 1 else np.concatenate(indices)
+        if len(indices) > 1 or len(places[0][0]) > 1:  # ranges may share pages
+            pages = np.unique(pages)
         for rows, start, end in self._rows(pages):
             note("index_comparisons", len(rows.ids))
             for each, (first, last) in zip(ranges, places, strict=True):
@@ -260,19 +263,21 @@ class _Tree:
         """
         numbers = self.lookup.numbers[pages]
         for name, first, count in self.lookup.files:
-            mine = (numbers >= first) & (numbers < first + count)
-            if not mine.any():
+            mine = np.flatnonzero((numbers >= first) & (numbers < first + count))
+            if not len(mine):
                 continue
             file = self._segment.open_file(name)
             self._check_size(file, count)
             is_kept = self._segment.has(("rows", name))
-            if is_kept or self._takes_whole(file, int(mine.sum()), count):
+            if is_kept or self._takes_whole(file, len(mine), count):
                 yield self._whole(file, name, count), 0, len(self.lookup.numbers)
                 continue
             chosen = pages[mine]
-            breaks = np.flatnonzero((np.diff(chosen) > 1) | (np.diff(numbers[mine]) != 1)) + 1
-            for run in np.split(chosen, breaks):
-                yield from self._run(file, name, int(run[0]), int(run[-1]) + 1, first)
+            places = numbers[mine]
+            has_gap = (chosen[1:] - chosen[:-1] > 1) | (places[1:] - places[:-1] != 1)
+            starts = [0, *(np.flatnonzero(has_gap) + 1).tolist(), len(chosen)]
+            for start, end in pairwise(starts):
+                yield from self._run(file, name, int(chosen[start]), int(chosen[end - 1]) + 1, first)
 
     def keep_whole(self, name: str, count: int) -> bool:
         """Read all `count` pages of a file into the cache. Return False if the cache cannot hold them."""
