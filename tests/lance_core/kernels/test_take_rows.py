@@ -528,6 +528,33 @@ def test_what_is_not_there() -> None:
             ColumnPages([page.pages(0)], inputs.int64s([0, -1]), file)
 
 
+def test_pages_that_are_not_known() -> None:
+    """Rows of a known page are taken, and those of an unknown page, which is named, are not."""
+    rng = random.Random(8)
+    for coding, lists in (("flat 32", False), ("variable 32", False), ("flat 32", True)):
+        pages = [
+            random_list_page(rng, coding, "none") if lists else random_page(rng, coding, "none")
+            for _ in range(3)
+        ]
+        first, second, third = (page.num_rows for page in pages)
+        starts = inputs.int64s([0, first, first + second, first + second + third])
+        with file_of(bytes_of(pages), 0) as (_, file):
+            known = column_of(pages, file).pages
+            column = ColumnPages([None, known[1], None], starts, file, file)
+            for rows, unknown in (
+                ([first, first + second - 1], []),
+                ([first, 0], [0]),
+                ([first + second, first, 0, first + second], [0, 2]),
+                ([-1, first + second + third], []),
+            ):
+                assert column.unknown(inputs.int64s(rows)) == unknown
+            for rows, is_taken in (([first], True), ([0], False), ([first, first + second], False)):
+                wanted = [([column], inputs.int64s(rows), None)]
+                assert kernels.take_rows(wanted, 1, len(rows)).is_there == [is_taken]
+            nothing = ColumnPages([None] * 3, starts, file, file)
+            assert kernels.take_rows([([nothing], inputs.int64s([0]), None)], 1, 1).is_there == [False]
+
+
 def test_pages_of_different_types() -> None:
     """T22: bytes of one page are not taken for values of another type."""
     rng = random.Random(2)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -240,6 +240,76 @@ def test_bytes_are_synced_before_the_name_appears_and_the_name_afterwards(
     storage.put_if_absent("other/3", b"x", sync=False)
     storage.create_file("more/4", sync=False).close()
     assert synced == []
+
+
+def test_small_files_and_directories_are_synced_later(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T36: each of them by one of the calls, and a large file or one of many at once."""
+    storage.create_file("data/first").close()
+    synced = []
+
+    def fsync(number: int) -> None:
+        synced.append(os.fstat(number).st_ino)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+
+    def inode(path: str) -> int:
+        return os.stat(os.path.join(storage.uri, path)).st_ino
+
+    calls: list[Callable[[], None]] = []
+    later = storage.syncing_later(calls)
+    for name in ("data/a", "data/b"):
+        with later.create_file(name) as file:
+            file.write(b"x")
+    later.sync_directory("data")
+    with later.create_file("data/unsynced", sync=False) as file:
+        file.write(b"x")
+    assert synced == []
+    for call in calls:
+        call()
+    assert synced == [inode(name) for name in ("data/a", "data/b", "data")]
+
+    synced.clear()
+    calls.clear()
+    with later.create_file("data/large") as file:
+        file.write(b"x" * (2 << 20))
+    assert (synced, calls) == ([inode("data/large")], [])
+    for number in range(100):
+        later.create_file(f"data/{number}").close()
+    assert len(synced) + len(calls) == 101
+    assert 0 < len(calls) < 100
+
+    storage.create_file("data/c").close()
+    assert synced[-1] == inode("data/c")
+
+
+def test_a_sync_that_fails_later_names_the_file(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T40"""
+    calls: list[Callable[[], None]] = []
+    storage.syncing_later(calls).create_file("data/a").close()
+    monkeypatch.setattr(os, "fsync", fail_with_an_input_output_error)
+    with pytest.raises(StorageError, match=r"Input/output.*data/a"):
+        calls[0]()
+
+
+def test_a_prepared_file_has_no_name(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T36: its bytes are durable before it has its name, and it leaves nothing if it is given up."""
+    storage.put_if_absent("_versions/1", b"x")
+    put, lost = (storage.prepare_put("_versions/2", data) for data in (b"ours", b"theirs"))
+    assert not storage.exists("_versions/2")
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.readlink(f"/proc/self/fd/{number}")))
+    put()
+    assert [os.path.basename(path) for path in synced] == ["_versions"]
+    with pytest.raises(AlreadyExistsError, match="_versions/2"):
+        lost()
+    given_up = storage.prepare_put("_versions/3", b"x")
+    del lost, given_up
+    assert everything_below(storage.uri) == ["_versions/1", "_versions/2"]
+    assert storage.read_file("_versions/2") == b"ours"
 
 
 def test_a_failed_sync_of_the_bytes_leaves_no_file(

@@ -414,6 +414,26 @@ def test_rows_of_many_pages_at_once(column: str, tmp_path: Path) -> None:
         assert pa.Table.from_batches([taken]).equals(reference.take(rows.tolist(), columns=[column]))
 
 
+@pytest.mark.parametrize("column", ["plain", "nulls", "lists"])
+def test_a_kernel_takes_rows_of_the_pages_that_it_needs(
+    column: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other page is opened, and no other decoder runs."""
+    dataset, table = many_pages(tmp_path)
+    schema = dataset.snapshot.manifest.schema
+    taker = RowTaker(dataset.snapshot, project_taken(schema, (column,)), FileCache())
+    monkeypatch.setattr(taker, "_taken_alone", None)
+    known: set[int] = set()
+    for row in (9, 10, table.num_rows - 2, table.num_rows // 2):
+        assert taker.by_offset(as_keys([row], "indices"))[column].to_pylist() == [table[column][row].as_py()]
+        (fragment,) = taker._open._open.values()
+        (stored,) = fragment.columns(taker._opener)
+        (leaf,) = stored._reader._leaves
+        known.add(leaf.page_number(row))
+        assert {number for number, page in enumerate(leaf._pages) if page is not None} == known
+    assert len(known) == 3 < leaf.num_pages
+
+
 def test_the_page_that_is_wrong_is_named(tmp_path: Path) -> None:
     """T22: also where rows are picked from all pages at once."""
     dataset, table = many_pages(tmp_path)
