@@ -1,6 +1,6 @@
 """Writing a dataset: batches are written one by one, then committed as the next version."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
@@ -23,6 +23,7 @@ from lance_core.errors import (
 from lance_core.file.footer import FileVersion
 from lance_core.file.v0_1.dictionaries import Dictionaries
 from lance_core.file.writer_options import WriteOptions
+from lance_core.pool import run_all
 from lance_core.proto import transaction_pb2
 from lance_core.schema import Schema, schema_from_arrow
 from lance_core.schema.from_arrow import with_blobs_v2
@@ -109,8 +110,10 @@ class DatasetWriter:
         keeps_values = self._base is not None and mode == "append"
         known = dictionaries_of(self._base) if self._base is not None and keeps_values else {}
         self._dictionaries = Dictionaries(known, grow=not keeps_values)
+        self._syncs: list[Callable[[], None]] = []
+        """Syncs of small files and of directories that have to end before a version names the files."""
         self._fragments = FragmentWriter(
-            storage,
+            storage.syncing_later(self._syncs),
             self._conformer.schema,
             version,
             limits=self._options.limits,
@@ -147,6 +150,12 @@ class DatasetWriter:
         Raises:
             LanceError: the files cannot be completed.
         """
+        made = self._complete()
+        run_all(self._syncs, is_remote=True)  # each waits for the disk
+        return made
+
+    def _complete(self) -> transaction_pb2.Transaction:
+        """Return the transaction of `transaction`. The syncs of its files are left to the caller."""
         fragments = self._fragments.finish()
         transaction = new_transaction(
             self._base.version if self._base else 0,
@@ -180,13 +189,14 @@ class DatasetWriter:
             if earlier is not None:
                 self.abort()
                 return self._opened(earlier)
-            transaction = self.transaction()
+            transaction = self._complete()
             self._is_committing = True
             try:
                 manifest = commit(
                     self._storage,
                     transaction,
                     replace(self.settings, dictionaries=self._dictionaries.values),
+                    writes=self._syncs,
                     inverted_names=options.enable_v2_manifest_paths,
                     sync=options.sync,
                 )
