@@ -1,4 +1,7 @@
-"""Writing of local files. A file is never visible before it is complete."""
+"""Writing of local files. A file is never visible before it is complete.
+
+After a power failure, a small file of `Storage.syncing_later` may be visible with other bytes.
+"""
 
 import contextlib
 import errno
