@@ -93,7 +93,10 @@ class DatasetWriter:
             )
         self._new_bases = numbered(self._options.initial_bases)
         bases = list(base.manifest.base_paths.values()) if base else self._new_bases
-        targets = self._options.targets.resolve(bases, storage, self._open_base)
+        self._syncs: list[Callable[[], None]] = []
+        """Syncs of small files and of directories that have to end before a version names the files."""
+        later = storage.syncing_later(self._syncs)
+        targets = self._options.targets.resolve(bases, later, self._open_base)
         self._session = base.session if base else None
         if self._base is not None:
             feature_flags.check_writable(
@@ -110,10 +113,8 @@ class DatasetWriter:
         keeps_values = self._base is not None and mode == "append"
         known = dictionaries_of(self._base) if self._base is not None and keeps_values else {}
         self._dictionaries = Dictionaries(known, grow=not keeps_values)
-        self._syncs: list[Callable[[], None]] = []
-        """Syncs of small files and of directories that have to end before a version names the files."""
         self._fragments = FragmentWriter(
-            storage.syncing_later(self._syncs),
+            later,
             self._conformer.schema,
             version,
             limits=self._options.limits,

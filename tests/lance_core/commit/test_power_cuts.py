@@ -109,6 +109,27 @@ def test_a_change_of_every_kind(tmp_path: Path, kind: str) -> None:
     assert set(found) == {1, 2} == set(rows)
 
 
+@pytest.mark.parametrize("kind", ["append", "update"])
+def test_what_is_synced_at_once(tmp_path: Path, kind: str) -> None:
+    """T36: a small data file has its name before its sync, which waits for no other, and the manifest after
+    its own and all others.
+    """
+    path = tmp_path / "recorded"
+    dataset = make_table(path)
+    recording = Recording(path)
+    with recording.running():
+        if kind == "append":
+            lance_core.write_dataset(ROWS, dataset, mode="append")
+        else:
+            dataset.update({"text": "'new'"}, where="id = 1")
+    names = {what.directory: at for at, (step, what) in enumerate(recording.steps) if step == "name"}
+    inodes = {what.directory: what.inode for step, what in recording.steps if step == "name"}
+    synced = {what: at for at, (step, what) in enumerate(recording.steps) if step.startswith("sync")}
+    assert names["data"] < synced[inodes["data"]]
+    assert max(at for what, at in synced.items() if what != "_versions") < names["_versions"]
+    assert [step for step, _ in recording.steps[names["_versions"] :]] == ["name", "sync directory"]
+
+
 def test_files_in_base_paths(tmp_path: Path) -> None:
     """T36: files of an acknowledged append are durable in new base paths, too, and so are their names."""
     root = tmp_path / "recorded"
