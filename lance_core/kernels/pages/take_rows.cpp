@@ -134,7 +134,7 @@ class Column {
       }
       if (k == 0 && page.lists) {
         double per_row = static_cast<double>(page.first_value.back()) / static_cast<double>(page.num_rows);
-        if (num_items_ += per_row * static_cast<double>(n); num_items_ > kManyItems) {
+        if (num_items_ += per_row* static_cast<double>(n); num_items_ > kManyItems) {
           corrupt("about %.0f items", num_items_);
         }
       }
