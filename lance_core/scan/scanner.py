@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -239,7 +240,7 @@ def bounded_scan(snapshot: Snapshot, options: ScanOptions, most_bytes: int) -> L
     return scanner
 
 
-def address_batches(snapshot: Snapshot, options: ScanOptions) -> Iterator[RowIds]:
+def address_batches(snapshot: Snapshot, options: ScanOptions) -> Generator[RowIds, None, None]:
     """Yield the addresses of the rows of a scan with row addresses and without a limit, ascending in each
     array.
 
@@ -283,11 +284,12 @@ def _few_addresses(snapshot: Snapshot, options: ScanOptions) -> RowIds | None:
         return None
     rowless = replace(options, columns=(), computed=None, with_row_id=False, with_row_address=True)
     found, count = [np.empty(0, np.uint64)], 0
-    for addresses in address_batches(snapshot, rowless):
-        found.append(addresses)
-        count += len(addresses)
-        if count > _FEW_ROWS:
-            return None
+    with closing(address_batches(snapshot, rowless)) as batches:
+        for addresses in batches:
+            found.append(addresses)
+            count += len(addresses)
+            if count > _FEW_ROWS:
+                return None
     return np.sort(np.concatenate(found))
 
 

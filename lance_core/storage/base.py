@@ -192,7 +192,8 @@ class Storage(ABC):
     """A tree of immutable files below one root. Paths are relative to it, see `paths.contained_path`.
 
     Directories are made when files need them. Data written with `sync` survives a power failure: the bytes of
-    a file when `WritableFile.close` returns, and its name when `sync_directory` returns.
+    a file when `WritableFile.close` returns, and its name when `sync_directory` returns. See `syncing_later`
+    for an exception.
     """
 
     uri: str

@@ -52,6 +52,7 @@ class NewLocalFile(WritableFile):
         self._replace = replace
         self._later = later
         self._is_published = False
+        self._process = os.getpid()
         self._gathered = bytearray()
         self._descriptor: Descriptor | None = self._create()
 
@@ -110,7 +111,8 @@ class NewLocalFile(WritableFile):
         self._release()
 
     def __del__(self) -> None:
-        self._release()
+        if self._process == os.getpid():  # a forked process must not remove a file of its parent
+            self._release()
 
     def _create(self) -> Descriptor:
         try:
