@@ -296,7 +296,7 @@ def test_a_sync_that_fails_later_names_the_file(
 
 
 def test_a_prepared_file_has_no_name(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """T36: its bytes are durable before it has its name, and it leaves nothing if it is given up."""
+    """T36: the bytes are durable before the file has its name, and nothing is left if it is given up."""
     storage.put_if_absent("_versions/1", b"x")
     put, lost = (storage.prepare_put("_versions/2", data) for data in (b"ours", b"theirs"))
     assert not storage.exists("_versions/2")

@@ -79,7 +79,7 @@ def test_rows_are_those_of_the_reference(
 
 
 def test_an_update_opens_other_columns_where_it_changes_rows(tmp_path: Path) -> None:
-    """Of the fragments that the index does not cover, nothing but the column of the filter is opened."""
+    """Nothing but the column of the filter is opened in fragments that the index does not cover."""
     make(tmp_path / "t")
     dataset = lance_core.dataset(tmp_path / "t", session=lance_core.Session())
     dataset.update({"kind": "5"}, where="id = 11")
