@@ -13,7 +13,7 @@ import pyarrow as pa
 from lance_core.errors import StorageError
 from lance_core.file.footer import FileVersion
 from lance_core.file.writer import open_writer
-from lance_core.file.writer_options import FileTail, WriteOptions
+from lance_core.file.writer_options import PAGE_BYTES, FileTail, WriteOptions
 from lance_core.proto import table_pb2
 from lance_core.schema import Schema, schema_from_arrow
 from lance_core.storage import Storage
@@ -22,6 +22,11 @@ from lance_core.table.indices import DIRECTORY
 
 FILE_VERSION = FileVersion.V2_2
 """Version of new index files, whatever the version of the data files is; the reference writes the same."""
+
+SMALL_PAGE_BYTES = 1 << 20
+"""Page size of files whose builders hold much besides, and of whose rows a search reads few at a time. The
+values of about four pages of each column are in memory while the file is written.
+"""
 
 _COPY_BYTES = 4 << 20
 
@@ -33,7 +38,7 @@ class IndexFileWriter:
     size, and all global buffers. For one thread.
     """
 
-    def __init__(self, file: WritableFile, schema: Schema, version: FileVersion) -> None:
+    def __init__(self, file: WritableFile, schema: Schema, version: FileVersion, page_bytes: int) -> None:
         self.num_rows = 0
         """Rows written so far."""
         self.num_bytes = 0
@@ -41,7 +46,8 @@ class IndexFileWriter:
         self._metadata: dict[str, bytes] = {}
         self._buffers: list[Bytes] = []
         try:
-            self._writer = open_writer(file, schema, version, WriteOptions(tail=self._tail))
+            options = WriteOptions(page_bytes=page_bytes, tail=self._tail)
+            self._writer = open_writer(file, schema, version, options)
         except BaseException:
             file.abort()
             raise
@@ -123,7 +129,12 @@ class SegmentWriter:
         self._written: list[tuple[str, IndexFileWriter]] = []
 
     def create(
-        self, name: str, schema: pa.Schema | Schema, version: FileVersion = FILE_VERSION
+        self,
+        name: str,
+        schema: pa.Schema | Schema,
+        version: FileVersion = FILE_VERSION,
+        *,
+        page_bytes: int = PAGE_BYTES,
     ) -> IndexFileWriter:
         """Start a file of the segment; use the result in a `with` block.
 
@@ -131,6 +142,7 @@ class SegmentWriter:
             name: Name of the file.
             schema: Columns of the file with their metadata.
             version: Version of the file.
+            page_bytes: Bytes of values at which the page of a column is full.
 
         Raises:
             UnsupportedFeatureError: A file of this version cannot hold a type.
@@ -139,7 +151,7 @@ class SegmentWriter:
         if isinstance(schema, pa.Schema):
             schema = schema_from_arrow(schema, is_table=False)
         file = self._create(name)
-        writer = IndexFileWriter(file, schema, version)
+        writer = IndexFileWriter(file, schema, version, page_bytes)
         self._written.append((name, writer))
         return writer
 
@@ -151,6 +163,7 @@ class SegmentWriter:
         *,
         metadata: Mapping[str, str] | None = None,
         buffers: Mapping[str, Bytes] | None = None,
+        page_bytes: int = PAGE_BYTES,
     ) -> None:
         """Write a whole file of the segment.
 
@@ -160,11 +173,12 @@ class SegmentWriter:
             batches: All rows.
             metadata: Entries of the schema metadata.
             buffers: Global buffers. An entry of the schema metadata with the key contains the number of each.
+            page_bytes: Bytes of values at which the page of a column is full.
 
         Raises:
             LanceError: Errors of `create` and `IndexFileWriter.write`, and those of `batches`.
         """
-        with self.create(name, schema) as file:
+        with self.create(name, schema, page_bytes=page_bytes) as file:
             for batch in batches:
                 file.write(batch)
             file.add_metadata(metadata or {})

@@ -1019,7 +1019,8 @@ class TermCollector:
     def encode(
         self, first: int, end: int
     ) -> tuple[Block, Block, Block, Block, Block, Block, Block, Block, Block]:
-        """Return the posting lists of the terms `[first, end)`.
+        """Return the posting lists of the terms `[first, end)`: of fewer terms, at least one, if their lists
+        are large. Ascending calls are fastest.
 
         Blocks of all lists; end of each block (int64); number of blocks up to the end of each list (int32);
         bounds of the scores (float32); lengths (uint32); positions; end of the positions of each list

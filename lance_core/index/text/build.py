@@ -24,7 +24,7 @@ from lance_core.index.build import BuiltSegment, IndexedRows, Parameters
 from lance_core.index.json.documents import is_json
 from lance_core.index.progress import stage
 from lance_core.index.segment_files import SegmentFiles
-from lance_core.index.segment_writer import SegmentWriter
+from lance_core.index.segment_writer import SMALL_PAGE_BYTES, SegmentWriter
 from lance_core.index.text.arrays import float32s, int32s, int64s, uint32s
 from lance_core.index.text.dictionary import map_of
 from lance_core.index.text.json_analyzer import analyzer_of
@@ -230,9 +230,10 @@ class _Gathered:
         self._row_keys.append(batch.column(1).to_numpy()[has_terms])
 
     def write(self, number: int, writer: SegmentWriter) -> None:
-        """Write the files of the partition with a number."""
+        """Write the files of the partition with a number. Nothing can be added afterwards."""
         row_keys = np.concatenate([np.empty(0, np.uint64), *self._row_keys])
         lengths = np.concatenate([np.empty(0, np.uint32), *self._lengths])
+        self._row_keys, self._lengths = [], []
         order = None
         if (row_keys[1:] < row_keys[:-1]).any():
             order = np.argsort(row_keys, kind="stable").astype(np.uint32)
@@ -245,6 +246,7 @@ class _Gathered:
             schema,
             [pa.record_batch([pa.array(row_keys), pa.array(lengths)], schema=schema)],
             metadata={"total_tokens": str(int(lengths.sum(dtype=np.uint64)))},
+            page_bytes=SMALL_PAGE_BYTES,
         )
         schema = pa.schema(
             [
@@ -261,6 +263,7 @@ class _Gathered:
             self._postings_schema,
             self._postings(len(ranks)),
             metadata=_postings_metadata(self._options, self._version),
+            page_bytes=SMALL_PAGE_BYTES,
         )
 
     @property
@@ -281,11 +284,13 @@ class _Gathered:
 
     def _postings(self, num_terms: int) -> Iterator[pa.RecordBatch]:
         schema = self._postings_schema
-        for first in range(0, num_terms, _TERMS_AT_ONCE):
+        first = 0
+        while first < num_terms:
             end = min(first + _TERMS_AT_ONCE, num_terms)
             data, block_ends, list_ends, bounds, lengths, positions, position_ends, starts, string_ends = (
                 self._collector.encode(first, end)
             )
+            first += len(uint32s(lengths))
             lists = _offsets(int32s(list_ends))
             columns = [
                 pa.ListArray.from_arrays(lists, _binary(block_ends, data)),

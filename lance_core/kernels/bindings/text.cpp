@@ -92,7 +92,7 @@ void bind_text(nb::module_& m) {
           nb::arg("order").none(), nb::arg("ranks"))
       .def(
           "encode",
-          [](const TermCollector& self, size_t first, size_t end) {
+          [](TermCollector& self, size_t first, size_t end) {
             EncodedPostings found = without_gil([&] { return self.encode(first, end); });
             return std::make_tuple(std::move(found.data), std::move(found.block_ends), std::move(found.list_ends),
                                    std::move(found.bounds), std::move(found.lengths), std::move(found.positions),

@@ -9,6 +9,12 @@ namespace lance {
 namespace {
 
 constexpr size_t kBlock = 128;
+// Share of all occurrences of terms that are gathered at once, and the least number. Each part reads all terms once
+// more; all occurrences at once would take as much memory as the terms.
+constexpr size_t kParts = 4;
+constexpr size_t kLeastGathered = size_t{1} << 18;
+// Bytes of posting lists after which no further list is encoded.
+constexpr size_t kEncodedBytes = size_t{1} << 20;
 
 template <class T>
 Block block_of(const std::vector<T>& values) {
@@ -123,9 +129,6 @@ void TermCollector::sort(Bytes order, Bytes ranks) {
   for (size_t term = 0; term < num_terms; ++term) {
     term_starts_[term + 1] += term_starts_[term];
   }
-  std::vector<uint64_t> next(term_starts_.begin(), term_starts_.end() - 1);
-  std::vector<uint32_t> positions(positions_.size());
-  documents_.resize(terms_.size());
   norms_.resize(num_documents);
   float average = static_cast<float>(terms_.size()) / static_cast<float>(num_documents);
   for (size_t document = 0; document < num_documents; ++document) {
@@ -133,35 +136,68 @@ void TermCollector::sort(Bytes order, Bytes ranks) {
     if (old >= num_documents) {
       corrupt("document %zu of %zu", old, num_documents);
     }
+    if (order.size != 0) {
+      order_.push_back(static_cast<uint32_t>(old));
+    }
     size_t start = old == 0 ? 0 : ends_[old - 1];
     norms_[document] = 1.2f * (0.25f + 0.75f * static_cast<float>(ends_[old] - start) / average);
-    for (size_t at = start; at < ends_[old]; ++at) {
-      uint64_t to = next[terms_[at]]++;
+  }
+}
+
+void TermCollector::gather(size_t first) {
+  if (first >= first_gathered_ && first < end_gathered_) {
+    return;
+  }
+  uint64_t start = term_starts_[first];
+  uint64_t most = std::max(terms_.size() / kParts, kLeastGathered);
+  size_t end = first + 1;
+  while (end + 1 < term_starts_.size() && term_starts_[end + 1] - start <= most) {
+    ++end;
+  }
+  first_gathered_ = first;
+  end_gathered_ = end;
+  documents_.resize(term_starts_[end] - start);
+  gathered_positions_.resize(with_positions_ ? documents_.size() : 0);
+  std::vector<uint64_t> next(end - first);
+  for (size_t term = first; term < end; ++term) {
+    next[term - first] = term_starts_[term] - start;
+  }
+  for (size_t document = 0; document < ends_.size(); ++document) {
+    size_t old = order_.empty() ? document : order_[document];
+    for (size_t at = old == 0 ? 0 : ends_[old - 1]; at < ends_[old]; ++at) {
+      size_t term = size_t{terms_[at]} - first;
+      if (term >= next.size()) {
+        continue;
+      }
+      uint64_t to = next[term]++;
       documents_[to] = static_cast<uint32_t>(document);
       if (with_positions_) {
-        positions[to] = positions_[at];
+        gathered_positions_[to] = positions_[at];
       }
     }
   }
-  positions_ = std::move(positions);
-  std::vector<uint32_t>().swap(terms_);
 }
 
-EncodedPostings TermCollector::encode(size_t first, size_t end) const {
+EncodedPostings TermCollector::encode(size_t first, size_t end) {
   size_t num_terms = term_starts_.empty() ? 0 : term_starts_.size() - 1;
   if (first > end || end > num_terms) {
     corrupt("terms [%zu, %zu) of %zu", first, end, num_terms);
+  }
+  if (first < end) {
+    gather(first);
+    end = std::min(end, end_gathered_);
   }
   std::vector<uint8_t> data, stream;
   std::vector<int64_t> block_ends, position_ends, string_ends;
   std::vector<int32_t> list_ends;
   std::vector<float> bounds;
   std::vector<uint32_t> lengths, position_starts, documents, frequencies, moves;
-  for (size_t term = first; term < end; ++term) {
+  for (size_t term = first; term < end && data.size() + stream.size() < kEncodedBytes; ++term) {
     documents.clear();
     frequencies.clear();
-    size_t start = term_starts_[term];
-    for (size_t at = start; at < term_starts_[term + 1]; ++at) {
+    uint64_t gathered = term_starts_[first_gathered_];
+    size_t start = term_starts_[term] - gathered;
+    for (size_t at = start; at < term_starts_[term + 1] - gathered; ++at) {
       if (documents.empty() || documents.back() != documents_[at]) {
         documents.push_back(documents_[at]);
         frequencies.push_back(0);
@@ -204,7 +240,7 @@ EncodedPostings TermCollector::encode(size_t first, size_t end) const {
       block_ends.push_back(static_cast<int64_t>(data.size()));
       if (with_positions_ && is_old_) {
         for (size_t i = from; i < until; start += frequencies[i++]) {
-          append_strings(positions_.data() + start, frequencies[i], stream, position_ends);
+          append_strings(gathered_positions_.data() + start, frequencies[i], stream, position_ends);
           string_ends.push_back(static_cast<int64_t>(position_ends.size()));
         }
       } else if (with_positions_) {
@@ -213,8 +249,8 @@ EncodedPostings TermCollector::encode(size_t first, size_t end) const {
         for (size_t i = from; i < until; ++i) {
           uint32_t last = 0;
           for (uint32_t j = 0; j < frequencies[i]; ++j, ++start) {
-            moves.push_back(positions_[start] - last);
-            last = positions_[start];
+            moves.push_back(gathered_positions_[start] - last);
+            last = gathered_positions_[start];
           }
         }
         size_t at = 0;

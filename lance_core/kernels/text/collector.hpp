@@ -35,10 +35,14 @@ class TermCollector {
   // Sorts by term. `order` has the u32 numbers of the documents in their new order, or is empty if it is the present
   // one; `ranks` has the new number of each term. Nothing can be added afterwards.
   void sort(Bytes order, Bytes ranks);
-  // Returns the lists of the terms [first, end), by their new numbers.
-  EncodedPostings encode(size_t first, size_t end) const;
+  // Returns the lists of the terms [first, end), by their new numbers: of fewer terms, at least one, if their lists are
+  // large. Ascending calls are fastest.
+  EncodedPostings encode(size_t first, size_t end);
 
  private:
+  // Puts the occurrences of a term in `documents_`, with those of as many next terms as have room.
+  void gather(size_t first);
+
   bool with_positions_;
   bool is_old_;
   bool is_sorted_ = false;
@@ -46,9 +50,13 @@ class TermCollector {
   std::vector<uint32_t> positions_;
   std::vector<uint64_t> ends_;  // of the documents in `terms_`
   // After sorting:
-  std::vector<uint32_t> documents_;    // of each occurrence of a term
-  std::vector<uint64_t> term_starts_;  // in `documents_` and `positions_`
+  std::vector<uint32_t> order_;        // the documents in their new order; empty if it is the present one
+  std::vector<uint64_t> term_starts_;  // of the occurrences of each term among those of all terms
   std::vector<float> norms_;           // of each document
+  // Of the terms [first_gathered_, end_gathered_), term by term:
+  size_t first_gathered_ = 0, end_gathered_ = 0;
+  std::vector<uint32_t> documents_;           // of each occurrence
+  std::vector<uint32_t> gathered_positions_;  // of each occurrence
 };
 
 }  // namespace lance

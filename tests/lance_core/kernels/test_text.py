@@ -264,6 +264,54 @@ def test_posting_lists_and_positions_of_format_1() -> None:
         TermCollector(True, 3)
 
 
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "reversed"])
+def test_posting_lists_of_many_words_come_in_parts(is_reversed: bool) -> None:
+    """Most words are of few terms, and the documents may get another order. Calls may go back."""
+    chance = np.random.default_rng(5)
+    num_documents, num_terms, per_document = 200_000, 1000, 7
+    words = (num_terms * chance.random((num_documents, per_document)) ** 3).astype(np.uint32)
+    places = np.tile(np.arange(per_document, dtype=np.uint32), num_documents)
+    ends = per_document * np.arange(1, num_documents + 1)
+    collector = TermCollector(True)
+    collector.add(words.ravel(), places, ends, np.arange(num_terms, dtype=np.int32))
+    order = np.arange(num_documents, dtype=np.uint32)[::-1].copy()
+    collector.sort(order if is_reversed else None, np.arange(num_terms, dtype=np.uint32))
+    in_order = words[order] if is_reversed else words
+    calls = 0
+    first = 0
+    while first < num_terms:
+        data, block_ends, list_ends, _, lengths, stream, stream_ends, starts, _ = collector.encode(
+            first, num_terms
+        )
+        calls += 1
+        cuts = [0, *np.frombuffer(list_ends, np.int32).tolist()]
+        edges = [0, *np.frombuffer(block_ends, np.int64).tolist()]
+        stream_cuts = [0, *np.frombuffer(stream_ends, np.int64).tolist()]
+        for place, (begin, end) in enumerate(itertools.pairwise(cuts)):
+            if first + place > 3 and place not in (0, len(cuts) - 2):
+                continue  # it has neither many words nor an end of a part
+            has_term = in_order == first + place
+            counts = has_term.sum(1)
+            length = int(np.frombuffer(lengths, np.uint32)[place])
+            block = bytes(data)[edges[begin] : edges[end]]
+            ends_inside = np.frombuffer(block_ends, np.int64)[begin:end] - edges[begin]
+            postings = Postings(block, ends_inside, length, num_documents, 128, False)
+            found, frequencies = (np.frombuffer(part, np.uint32) for part in postings.decode())
+            assert np.array_equal(found, np.flatnonzero(counts))
+            assert np.array_equal(frequencies, counts[counts > 0])
+            strings = bytes(stream)[stream_cuts[place] : stream_cuts[place + 1]]
+            block_starts = np.frombuffer(starts, np.uint32)[begin:end]
+            positions = decode_positions(strings, block_starts, frequencies, 128, True)
+            assert np.array_equal(np.frombuffer(positions, np.uint32), np.nonzero(has_term)[1])
+        first += len(cuts) - 1
+    assert calls > 3
+    assert [bytes(part) for part in collector.encode(3, 4)] == [
+        bytes(part) for part in collector.encode(3, 4)
+    ]
+    again = np.frombuffer(collector.encode(0, 1)[4], np.uint32)
+    assert again.tolist() == [int((in_order == 0).any(1).sum())]
+
+
 def expected_best(
     lists: Lists,
     terms: list[tuple[int, float, int]],
