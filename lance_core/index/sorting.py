@@ -18,8 +18,10 @@ import pyarrow as pa
 from lance_core.index.build import ROW_KEY, VALUE
 from lance_core.index.value_order import Chunk, Rows, ValueOrder, value_order
 
-RUN_BYTES = 8 << 20
-"""Bytes of the rows of a run. Sorting a run takes about three times as much memory."""
+LEAST_RUN_BYTES = 2 << 20
+"""Bytes of the rows of a run at least. Runs of large tables are longer, so that they are not too many."""
+_SORT_SHARE = 3
+"""Memory of sorting a run, as a multiple of its bytes."""
 CHUNK_ROWS = 1 << 14
 """Most rows of a chunk of sorted rows."""
 _CHUNK_BYTES = 1 << 20
@@ -56,18 +58,23 @@ class SortedRows:
 class RowSorter:
     """Sorter of rows. Use it in a `with` block, at whose end the temporary files are removed."""
 
-    def __init__(self, value_type: pa.DataType, *, run_bytes: int = RUN_BYTES) -> None:
+    def __init__(
+        self, value_type: pa.DataType, num_rows: int, *, least_run_bytes: int = LEAST_RUN_BYTES
+    ) -> None:
         """Prepare to sort rows by values of a type.
 
         Args:
             value_type: Type of the values.
-            run_bytes: Bytes of rows that are sorted together.
+            num_rows: Expected number of rows, for the size of the runs.
+            least_run_bytes: Bytes of rows that are sorted together, at least.
 
         Raises:
             TypeError: Values of the type have no order; see `value_order`.
         """
         self._order = value_order(value_type)
-        self._run_bytes = run_bytes
+        self._num_rows = num_rows
+        self._least_run_bytes = least_run_bytes
+        self._run_bytes: int | None = None
         self._waiting: list[Chunk] = []
         self._waiting_bytes = 0
         self._runs = TemporaryRuns()
@@ -94,7 +101,12 @@ class RowSorter:
             return
         keys = self._order.encode(values)
         self._waiting.append((keys, np.asarray(rows)))
-        self._waiting_bytes += keys.nbytes + rows.nbytes
+        num_bytes = keys.nbytes + rows.nbytes
+        if self._run_bytes is None:
+            self._run_bytes = max(
+                self._least_run_bytes, _balanced_run_bytes(self._num_rows, num_bytes / len(keys))
+            )
+        self._waiting_bytes += num_bytes
         if self._waiting_bytes >= self._run_bytes:
             self._spill()
 
@@ -155,6 +167,15 @@ class TemporaryRuns:
         """Remove the runs."""
         if self._directory is not None:
             self._directory.cleanup()
+
+
+def _balanced_run_bytes(num_rows: int, bytes_per_row: float) -> int:
+    """Return the bytes of runs of which sorting one takes as much memory as merging all.
+
+    A merge has a chunk of each run in memory.
+    """
+    chunk_bytes = min(CHUNK_ROWS * bytes_per_row, _CHUNK_BYTES)
+    return int((num_rows * bytes_per_row * chunk_bytes / _SORT_SHARE) ** 0.5)
 
 
 def _sliced(keys: pa.Array, rows: Rows) -> Iterator[Chunk]:

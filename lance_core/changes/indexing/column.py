@@ -15,16 +15,22 @@ from lance_core.index.build import ROW_KEY, VALUE, IndexedRows, RowKeys
 from lance_core.index.progress import Observer
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
+from lance_core.scan.read.value_sizes import value_bits
 from lance_core.schema import Field, Schema, join_path, shown_path, split_path
 from lance_core.schema.arrow_types import EXTENSION_NAME
 from lance_core.schema.logical_types import LANCE_JSON
 from lance_core.table.snapshot import Snapshot
 
-_BATCH_BYTES = 4 << 20
-_AHEAD_BYTES = 16 << 20
-"""Bytes of rows that are decoded ahead of a build from local disks. More would not make it faster. Reads of
-remote storage have no such bound, since many requests have to be under way.
+_LEAST_AHEAD_BYTES, _MOST_AHEAD_BYTES = 4 << 20, 16 << 20
+"""Bytes of rows that are decoded ahead of a build from local disks: more for large tables, whose builds take
+more memory anyway, since larger batches take less time. More than the most would not make a build faster.
+Reads of remote storage have no such bound, since many requests have to be under way.
 """
+_AHEAD_SHARE = 1 / 8
+"""Share of all rows that may be decoded ahead."""
+_BATCHES_AHEAD = 4
+_UNEVEN_BITS = 128
+"""Estimated bits of a value of varying size."""
 
 
 @dataclass(frozen=True)
@@ -110,12 +116,15 @@ def indexed_rows(
     """
     by_id = row_keys is RowKeys.IDS
     name = column.path[0]
+    fragments = snapshot.manifest.fragment_by_id
+    num_rows = sum(fragments[number].num_rows for number in fragment_ids)
+    ahead_bytes = _ahead_bytes(num_rows, column.field.arrow_type)
     options = ScanOptions(
         computed=((name, Column(column.path, column.field.arrow_type)),),
         fragments=tuple(fragment_ids),
         with_row_id=by_id,
         with_row_address=not by_id,
-        batch_bytes=_BATCH_BYTES,
+        batch_bytes=ahead_bytes // _BATCHES_AHEAD,
         stored=True,
     )
     field = column.stored_field
@@ -124,13 +133,17 @@ def indexed_rows(
     def scan() -> Iterator[pa.RecordBatch]:
         if not fragment_ids:
             return
-        ahead = None if snapshot.storage.is_remote else _AHEAD_BYTES
+        ahead = None if snapshot.storage.is_remote else ahead_bytes
         for batch in scan_for_change(snapshot, options, ahead_bytes=ahead).to_batches():
             values, keys = batch.column(0), batch.column(ROW_ID if by_id else ROW_ADDRESS)
             if isinstance(values, pa.ExtensionArray):
                 values = values.storage
             yield pa.RecordBatch.from_arrays([values, keys], schema=schema)
 
-    fragments = snapshot.manifest.fragment_by_id
-    num_rows = sum(fragments[number].num_rows for number in fragment_ids)
     return IndexedRows(field, num_rows, scan, observer)
+
+
+def _ahead_bytes(num_rows: int, value_type: pa.DataType) -> int:
+    bytes_per_row = ((value_bits(value_type) or _UNEVEN_BITS) + 64) / 8
+    share = int(num_rows * bytes_per_row * _AHEAD_SHARE)
+    return min(max(share, _LEAST_AHEAD_BYTES), _MOST_AHEAD_BYTES)

@@ -69,7 +69,8 @@ class NumberColumn:
         self._numbers = numbers
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        return [pa.array(self._numbers(start, end).astype(np.uint64, copy=False))]
+        numbers = self._numbers(start, end)
+        return [pa.array(numbers.view(np.uint64) if numbers.itemsize == 8 else numbers.astype(np.uint64))]
 
     def take(self, rows: Rows) -> list[pa.Array]:
         return read_rows(self, rows)

@@ -38,8 +38,10 @@ _ALONE_BYTES = 1 << 20
 _TINY_BYTES = 64 << 10
 # Time after which a reader counts as stalled. Others may then use the memory of what is decoded ahead of it.
 _STALLED_SECONDS = 0.5
-# Decoded bytes that a stream asks for, however little room the budget has.
+# Decoded bytes that a stream asks for, however little room the budget has. Of a budget with a small limit it
+# asks for less, down to the bytes of the first job.
 _LEAST_BYTES = 2 << 20
+_LEAST_JOBS = 4
 
 
 class Read(Protocol):
@@ -305,7 +307,8 @@ class _Upcoming(Generic[W]):
     def _ask(self) -> W | None:
         if self._budget.share_bytes < self._wish_bytes:
             self._budget.take_back()
-        share = max(_LEAST_BYTES, self._budget.share_bytes)
+        least = min(max(_FIRST_BYTES, self._budget.limit_bytes // _LEAST_JOBS), _LEAST_BYTES)
+        share = max(least, self._budget.share_bytes)
         return self._source.take(min(share, self._wish_bytes))
 
 

@@ -13,7 +13,7 @@ from lance_core.index.progress import stage
 from lance_core.index.scalar.btree.pages import PAGE_ROWS, PageTable
 from lance_core.index.scalar.parameters import positive_integer, refuse_unknown, stored_number
 from lance_core.index.segment_files import SegmentFiles
-from lance_core.index.segment_writer import SegmentWriter
+from lance_core.index.segment_writer import SMALL_PAGE_BYTES, SegmentWriter
 from lance_core.index.sorting import RowSorter, SortedRows
 
 
@@ -25,7 +25,7 @@ def build_btree(rows: IndexedRows, parameters: Parameters, writer: SegmentWriter
     """
     refuse_unknown(parameters, ["zone_size"])
     page_rows = positive_integer(parameters, "zone_size", PAGE_ROWS)
-    with RowSorter(rows.field.type) as sorter:
+    with RowSorter(rows.field.type, rows.num_rows) as sorter:
         with stage(rows.observer, "sort", rows.num_rows) as advance:
             for batch in rows.scan():
                 sorter.add(batch)
@@ -53,6 +53,7 @@ def write_btree(rows: SortedRows, value_type: pa.DataType, page_rows: int, write
         ]
     )
     pages = PageTable(page_rows, lookup)
-    writer.write("page_data.lance", data, pages.watch(rows.batches(data)))
+    batches = pages.watch(rows.batches(data))
+    writer.write("page_data.lance", data, batches, page_bytes=SMALL_PAGE_BYTES)
     metadata = {"batch_size": str(page_rows), "range_partitioned": "false"}
     writer.write("page_lookup.lance", lookup, pages.finish(), metadata=metadata)

@@ -96,7 +96,7 @@ def test_our_index_after_changes(tmp_path: Path, stable: bool, version: int) -> 
 def test_partitions_when_memory_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A build that reaches its limit of memory writes a partition, and goes on with the next one."""
     uri = make_table(tmp_path / "table", 5, rows=3000)
-    monkeypatch.setattr("lance_core.changes.indexing.column._BATCH_BYTES", 10_000)
+    monkeypatch.setattr("lance_core.changes.indexing.column._LEAST_AHEAD_BYTES", 40_000)
     monkeypatch.setattr("lance_core.index.text.build._MIB", 60_000)
     for column in ("text", "other"):
         build(uri, column, **OPTIONS, memory_limit=1)
