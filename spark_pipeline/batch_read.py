@@ -33,6 +33,8 @@ def selection_of(options: Options) -> Selection:
         nearest=options.nearest,
         full_text_query=options.full_text_query,
         hybrid=options.hybrid,
+        search_filter=options.search_filter,
+        index_segments=options.index_segments,
         prefilter=options.prefilter,
     )
 

@@ -120,7 +120,8 @@ def option(
 
 _OF_ROWS = frozenset(
     {"columns", "push_down_filters", "batch_size", "blob_handling", "nearest", "full_text_query", "hybrid"}
-    | {"prefilter", "order_by", "limit", "compression", "verify_checksums"}
+    | {"search_filter", "index_segments", "prefilter", "order_by", "limit", "compression"}
+    | {"verify_checksums"}
 )
 """Fields of `Options` for reads of rows, which say nothing about aggregates of them."""
 
@@ -179,6 +180,12 @@ class Options:
     )
     """Ranking of the rows of both searches, the most relevant first: the argument of
     `flight_client.RemoteDataset.scanner(hybrid=...)` as JSON."""
+    search_filter: str | None = option(
+        "searchFilter", _one_of("vector", "text"), "vector or text", uses=_READS
+    )
+    """Search that is a filter of the other one, if both are given. The other one ranks the rows."""
+    index_segments: tuple[str, ...] | None = option("indexSegments", _list, "uuids with commas", uses=_READS)
+    """Segments of a vector index that find the rows of `nearest`; only rows that they cover are found."""
     prefilter: bool = option("prefilter", _boolean, "true or false", False, uses=_READS)
     """Whether a search finds only rows that meet `filter`."""
     order_by: tuple[ColumnOrdering, ...] = option(

@@ -11,6 +11,7 @@ from flight_server.cli.targets import Selection, Target, open_target, parse_colu
 from flight_server.cli.values import json_lines, python_values
 
 Method = Literal["rrf", "weighted"]
+Search = Literal["vector", "text"]
 
 
 def search(
@@ -40,7 +41,15 @@ def search(
     weights: Annotated[
         str | None, typer.Option(help="Weights of the vectors and of the texts, such as 0.7,0.3.")
     ] = None,
+    search_filter: Annotated[
+        Search | None,
+        typer.Option(help="With a vector and --text: this search is a filter, the other one ranks the rows."),
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="l2, cosine, dot or hamming.")] = None,
+    index_segments: Annotated[
+        str | None,
+        typer.Option(help="Uuids of segments of the vector index, comma separated: only their rows."),
+    ] = None,
     columns: Annotated[
         str | None, typer.Option(help='Names, comma separated, or a JSON object {"name": "SQL"}.')
     ] = None,
@@ -52,7 +61,10 @@ def search(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per row.")] = False,
 ) -> None:
-    """Show the rows that are nearest to a vector, that contain words, or that are best by both."""
+    """Show the rows that are nearest to a vector, that contain words, or that are best by both.
+
+    With --search-filter, one of both searches leaves rows out, and the other one ranks the rest.
+    """
     if vector is not None and row is not None:
         raise typer.BadParameter("give only one of --vector and --row")
     has_vector = vector is not None or row is not None
@@ -64,8 +76,15 @@ def search(
         "weights": None if weights is None else _parsed(weights, "--weights"),
     }
     hybrid = {name: value for name, value in given.items() if value is not None}
-    if hybrid and not (has_vector and text is not None):
+    has_both = has_vector and text is not None
+    if hybrid and not has_both:
         raise typer.BadParameter(f"--{min(hybrid)} joins two rankings: give a vector and --text")
+    if search_filter is not None and not has_both:
+        raise typer.BadParameter("one search is a filter of the other: give a vector and --text")
+    if search_filter is not None and hybrid:
+        raise typer.BadParameter(f"--{min(hybrid)} joins two rankings, --search-filter leaves one")
+    if index_segments is not None and not has_vector:
+        raise typer.BadParameter("--index-segments are of a vector index: give --vector or --row")
     opened = open_target(target, at)
     shown = parse_columns(columns)
     nearest: dict[str, Any] | None = None
@@ -83,7 +102,9 @@ def search(
         limit=None if has_vector else k,
         full_text_query=parse_text_query(text, "--text"),
         nearest=nearest,
-        hybrid=hybrid if has_vector and text is not None else None,
+        hybrid=hybrid if has_both and search_filter is None else None,
+        search_filter=search_filter,
+        index_segments=None if index_segments is None else tuple(index_segments.split(",")),
         prefilter=True,
     )
     with opened.read(selection) as found:

@@ -69,6 +69,10 @@ class Selection:
     """Search of the nearest rows instead."""
     hybrid: Mapping[str, Any] | None = None
     """Rule by which the rows of both searches are joined."""
+    search_filter: str | None = None
+    """The search that is a filter of the other one instead: "vector" or "text"."""
+    index_segments: tuple[str, ...] | None = None
+    """Uuids of the segments of a vector index that find the nearest rows."""
     prefilter: bool | None = None
 
     def as_fields(self) -> dict[str, Any]:

@@ -72,6 +72,7 @@ def scan_options(
     nearest: Mapping[str, Any] | None = None,
     full_text_query: Any = None,
     hybrid: Mapping[str, Any] | None = None,
+    search_filter: str | None = None,
     index_segments: Iterable[str | UUID] | None = None,
     prefilter: bool | None = None,
     disable_scoring_autoprojection: bool | None = None,
@@ -109,6 +110,8 @@ def scan_options(
         hybrid: How the rows of both searches are joined to one ranking: a mapping with `method`, `depth`,
             `weights` and `rank_constant`, all of which may be left out; see docs/vector-search.md. An
             argument of this package.
+        search_filter: "vector" or "text": of both searches, the one that is a filter of the other one. It is
+            another form of a search as `filter`. An argument of this package.
         index_segments: Uuids of the segments of a vector index that find the rows of `nearest`. Only the rows
             that they cover are found, or those of `fragments`, if that is given.
         prefilter: Whether a search finds only rows that match the filter. Otherwise the filter applies to the
@@ -125,7 +128,8 @@ def scan_options(
     """
     _check_others(schema, others)
     condition, search = divided_argument(filter)
-    search_filter = None
+    if search is not None and search_filter is not None:
+        raise InvalidInputError("give a search as filter, or search_filter", found=search_filter)
     if isinstance(search, VectorSearchQuery):
         if nearest is not None:
             raise InvalidInputError("a vector query cannot be the filter of nearest, only of full_text_query")

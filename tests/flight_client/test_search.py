@@ -418,6 +418,19 @@ def test_named_segments_find_the_rows(
             assert expected.num_rows == 100 * len(chosen)
             given: dict[str, Any] = {"columns": ["id"], "index_segments": chosen}
             assert remote.scanner(nearest=nearest, **given).to_table() == expected
+            for target in (f"{cluster[0].uris[0]}/segments", local.uri):
+                options = ["--vector", json.dumps(QUERY), "--column", "v", "-k", "250", "--columns", "id"]
+                options += ["--index-segments", ",".join(chosen), "--json"]
+                done = CliRunner().invoke(app, ["search", target, *options])
+                assert done.exit_code == 0, done.output
+                shown = [json.loads(line)["id"] for line in done.stdout.splitlines()]
+                assert sorted(shown) == sorted(
+                    local.to_table(
+                        ["id"],
+                        nearest={name: nearest[name] for name in ("column", "q", "k")},
+                        index_segments=chosen,
+                    )["id"].to_pylist()
+                )
             found = remote.search(QUERY, "v", 250, nprobes=2, **given)
             assert found == expected
             fragments = [local.get_fragment(number) for number in (0, 1, 3)]
@@ -489,6 +502,34 @@ def test_the_command_line_joins_both_searches(
     )
     wrong = CliRunner().invoke(app, ["search", local.uri, "--text", "alpha", "--depth", "5"])
     assert wrong.exit_code == 2
+
+
+@pytest.mark.parametrize("search_filter", ["text", "vector"])
+def test_the_command_line_filters_one_search_by_the_other(
+    cluster: tuple[Cluster, lance_core.LanceDataset],
+    hybrid: tuple[RemoteDataset, lance_core.LanceDataset],
+    search_filter: str,
+) -> None:
+    remote, local = hybrid
+    options = ["--vector", json.dumps(QUERY), "--text", "alpha", "-k", "9", "--columns", "number", "--json"]
+    options += ["--search-filter", search_filter]
+    given: dict[str, Any] = {
+        "columns": ["number"],
+        "full_text_query": "alpha",
+        "search_filter": search_filter,
+    }
+    expected = remote.search(QUERY, column="v", k=9, **given).to_pylist()
+    assert expected
+    for target in (f"{cluster[0].uris[0]}/h", local.uri):
+        done = CliRunner().invoke(app, ["search", target, *options])
+        assert done.exit_code == 0, done.output
+        assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+    for wrong in (
+        ["--text", "alpha", "--search-filter", search_filter],
+        ["--text", "alpha", "--index-segments", "0"],
+        [*options, "--depth", "5"],
+    ):
+        assert CliRunner().invoke(app, ["search", local.uri, *wrong]).exit_code == 2
 
 
 _WEIGHTED = {"method": "weighted", "depth": 9, "weights": [0.9, 0.1]}

@@ -83,6 +83,32 @@ def test_rows_are_joined_with_their_nearest_rows(
         filter="group < 5",
     )
     assert [tuple(row) for row in frame.collect()] == [tuple(row.values()) for row in found.to_pylist()]
+    red = {"match": {"terms": "red", "column": "text"}}
+    both = {"nearest": json.dumps({"q": queries[0].tolist(), "k": 8}), "fullTextQuery": json.dumps(red)}
+    for search_filter, column in (("text", "_distance"), ("vector", "_score")):
+        frame = spark_pipeline.read(
+            spark, uri, f"{name}-texts", columns=["id"], searchFilter=search_filter, prefilter=True, **both
+        )
+        assert frame.columns == ["id", column]
+        found = client.dataset(f"{name}-texts").search(
+            queries[0], k=8, columns=["id"], full_text_query=red, search_filter=search_filter
+        )
+        assert found.num_rows
+        rows = [tuple(row) for row in frame.collect()]
+        assert rows == [tuple(row.values()) for row in found.to_pylist()]
+    client.create_index(name, "v", "IVF_FLAT", parameters={"num_partitions": 1})
+    client.write(name, table.slice(0, 50), mode="append")
+    (index,) = client.describe(name)["indices"]
+    (segment,) = index["segments"]
+    frame = spark_pipeline.read(
+        spark,
+        uri,
+        name,
+        columns=["id"],
+        nearest=json.dumps({"q": queries[0].tolist(), "k": 600}),
+        indexSegments=segment["uuid"],
+    )
+    assert frame.count() == 500
     with pytest.raises(InvalidInputError, match="vector: expected a column with lists"):
         nearest_join(
             spark,

@@ -178,9 +178,32 @@ def test_the_metric_is_that_of_the_index(tmp_path: Path) -> None:
     assert dataset.to_table(nearest=NEAREST, **arguments) == dataset.to_table(nearest=cosine, **arguments)
 
 
+@pytest.mark.parametrize("prefilter", [False, True])
+def test_both_searches_may_be_given_with_the_name_of_the_filter(
+    dataset: lance_core.LanceDataset, prefilter: bool
+) -> None:
+    """The name says the same as a search in `filter`, also beside a condition."""
+    both: dict[str, Any] = {"nearest": NEAREST, "full_text_query": ALPHA, "prefilter": prefilter}
+    condition = "number % 3 < 2"
+    found = dataset.to_table(["number"], condition, search_filter="text", **both)
+    filters: Any = {"expr_filter": condition, "search_filter": ALPHA}
+    assert found.num_rows
+    assert found == dataset.to_table(["number"], filters, nearest=NEAREST, prefilter=prefilter)
+    found = dataset.to_table(["number"], condition, search_filter="vector", **both)
+    filters = {"expr_filter": condition, "search_filter": VectorSearchQuery(**NEAREST)}
+    assert found.num_rows
+    assert found == dataset.to_table(["number"], filters, full_text_query=ALPHA, prefilter=prefilter)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"search_filter": "text", "nearest": NEAREST}, "give both"),
+        ({"search_filter": "words", "nearest": NEAREST, "full_text_query": "alpha"}, "vector or text"),
+        (
+            {"search_filter": "text", "nearest": NEAREST, "filter": ALPHA},
+            "a search as filter, or search_filter",
+        ),
         ({"filter": ALPHA}, "give both"),
         ({"filter": VECTORS}, "give both"),
         ({"filter": ALPHA, "full_text_query": "alpha"}, "cannot be the filter of full_text_query"),
