@@ -6,6 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
+import support.built_verbs  # noqa: F401 - `invoke` would build them
 from flight_server.cli import app
 
 

@@ -1,7 +1,7 @@
 """Processes of `lance-flight` that are forked from a process which has imported its modules.
 
 A new interpreter takes 1.5 s of a processor to import what a server needs. A fork has it at once, and takes
-0.2 s until the server is ready. Hundreds of tests start a server. Tests of the start itself and of the
+0.1 s until the server is ready. Hundreds of tests start a server. Tests of the start itself and of the
 command line start new interpreters.
 """
 
@@ -14,15 +14,18 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
+from unittest.mock import patch
 
 from support.disk import do_not_wait_for_the_disk
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
-        "flight_server.cli",
+        "support.built_verbs",
+        "support.forked",
         "flight_server.http.application",
         "pydantic.type_adapter",
         "pydantic.json_schema",
@@ -40,6 +43,7 @@ class ForkedProcess:
         read, written = _CONTEXT.Pipe(duplex=False)
         with read, written:
             directory = os.getcwd()
+            _start_forkserver()
             self._process = _CONTEXT.Process(
                 target=_run, args=(arguments, written, log, dict(environment), directory)
             )
@@ -71,6 +75,15 @@ class ForkedProcess:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+def _start_forkserver() -> None:
+    """Start the process that servers are forked from, unless it runs.
+
+    It finds what the tests import only by the environment: the path of its parent is not passed on.
+    """
+    with patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1])):
+        forkserver.ensure_running()
 
 
 def _run(
