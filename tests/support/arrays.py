@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 DISTRIBUTIONS = ("random", "small", "sorted", "constant", "runs", "few", "extremes")
 TEXT_DISTRIBUTIONS = ("empty", "words", "long", "mixed", "huge")
@@ -229,14 +230,13 @@ def _text(
     make = _TEXT_MAKERS.get(spec.distribution, _numbered)
     if binary and spec.distribution == "random":
         make = _random_bytes
-    texts = make(codes, rng)
+    distinct = pa.array(codes).dictionary_encode()
+    texts = pa.array(make(distinct.dictionary.to_numpy(), rng), pa.large_binary()).take(distinct.indices)
     if valid is not None:
-        texts = [text if keep else b"" for text, keep in zip(texts, valid, strict=True)]
-    lengths = np.fromiter((len(text) for text in texts), np.int64, len(texts))
-    offsets = np.concatenate(([0], np.cumsum(lengths)))
-    buffers = [_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts))]
+        texts = pc.if_else(valid, texts, b"")
     large = pa.large_binary() if binary else pa.large_string()
-    return pa.Array.from_buffers(large, len(texts), buffers).cast(data_type)
+    _, *offsets_and_bytes = texts.buffers()
+    return pa.Array.from_buffers(large, len(texts), [_bitmap(valid), *offsets_and_bytes]).cast(data_type)
 
 
 TextMaker = Callable[[np.ndarray, np.random.Generator], list[bytes]]

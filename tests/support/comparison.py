@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +103,10 @@ def _aligned(expected: pa.ChunkedArray, actual: pa.ChunkedArray) -> Iterator[tup
 
     Chunks are not combined: the dictionaries of several chunks may not fit into one key type.
     """
-    ends = {int(end) for column in (expected, actual) for end in np.cumsum([len(c) for c in column.chunks])}
+    if expected.num_chunks == actual.num_chunks == 1:
+        yield 0, expected.chunk(0), actual.chunk(0)
+        return
+    ends = {end for column in (expected, actual) for end in accumulate(map(len, column.chunks))}
     start = 0
     for end in sorted(ends - {0}):
         left, right = (column.slice(start, end - start).chunks for column in (expected, actual))
