@@ -7,6 +7,7 @@ The number of a test's part follows from its name: N runs with I from 0 to N - 1
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import os
 import zlib
@@ -83,14 +84,10 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """Let the garbage collector see all objects again: native modules report at the exit what is left."""
-    gc.unfreeze()
+        # Native modules report at the exit what is left. Earlier, the last passes of pytest take seconds.
+        atexit.register(gc.unfreeze)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
