@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -60,21 +62,51 @@ VERBS = frozenset(KNOWN_VERBS.split())
 """Verbs that begin the docstring of a function. Add a verb that is missing."""
 
 
-def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield line and text of every docstring: of modules, classes, functions and attributes."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            for statement in node.body:
-                match statement:
-                    case ast.Expr(value=ast.Constant(value=str(text))):
-                        yield statement.lineno, text
+Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Docstrings(NamedTuple):
+    """Docstrings of one file, with their lines."""
+
+    all: list[tuple[int, str]]
+    """Line and text: of modules, classes, functions and attributes."""
+    functions: list[tuple[int, str, str]]
+    """Line, name and text of functions that are called."""
+
+
+@cache
+def docstrings(path: Path) -> Docstrings:
+    """Return the docstrings of a file."""
+    found = Docstrings([], [])
+    for node in definitions(ast.parse(path.read_text(encoding="utf-8"))):
+        for statement in node.body:
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    found.all.append((statement.lineno, text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_property(node):
+            found.functions.append((node.lineno, node.name, ast.get_docstring(node) or ""))
+    return found
+
+
+def definitions(tree: ast.Module) -> Iterator[Definition]:
+    """Yield the module, its classes and its functions.
+
+    Expressions have none of these, and are most of what `ast.walk` visits.
+    """
+    left: list[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, Definition):
+            yield node
+        for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+            left += getattr(node, name, ())
 
 
 def offenders(path: Path) -> list[str]:
     """Return `file:line: beginning` of each docstring that begins with a pronoun or a bare clause."""
     return [
         f"{path.relative_to(ROOT).as_posix()}:{line}: {text.strip().splitlines()[0][:60]}"
-        for line, text in docstrings(ast.parse(path.read_text(encoding="utf-8")))
+        for line, text in docstrings(path).all
         if CLAUSE.match(text.strip())
     ]
 
@@ -93,14 +125,11 @@ def begins_with_a_verb(text: str) -> bool:
 
 def functions_without_a_verb(path: Path) -> list[str]:
     """Return `file:line: name: beginning` of each function whose docstring does not begin with a verb."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not is_property(node):
-            text = ast.get_docstring(node)
-            if text and not begins_with_a_verb(text):
-                place = f"{path.relative_to(ROOT).as_posix()}:{node.lineno}"
-                found.append(f"{place}: {node.name}: {text.splitlines()[0][:60]}")
-    return found
+    return [
+        f"{path.relative_to(ROOT).as_posix()}:{line}: {name}: {text.splitlines()[0][:60]}"
+        for line, name, text in docstrings(path).functions
+        if text and not begins_with_a_verb(text)
+    ]
 
 
 def sources() -> list[Path]:
