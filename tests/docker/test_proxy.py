@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -27,7 +28,7 @@ from support.server import RunningServer, start_server
 
 CONFIGURATION = REPOSITORY / "docker" / "compose" / "nginx.conf"
 TOKEN = "a token of the tests of the proxy"
-ROWS = pa.table({"id": range(1_000_000)})
+ROWS = pa.table({"id": np.arange(1_000_000)})
 
 pytestmark = [
     pytest.mark.long("needs nginx, which `make image-parts` installs"),

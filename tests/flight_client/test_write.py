@@ -8,6 +8,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import lance
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -182,7 +183,7 @@ def test_parallel_writes(client: flight_client.Client, parallel: int) -> None:
 
 
 def test_large_batches_are_cut(client: flight_client.Client) -> None:
-    table = pa.table({"x": pa.array(range(2_000_000))})
+    table = pa.table({"x": np.arange(2_000_000)})
     assert client.write("t", table, "create").rows == 2_000_000
     assert client.dataset("t").to_table().equals(table)
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import flight
@@ -98,7 +99,7 @@ def test_a_server_says_how_it_starts_and_stops(folder: Path, tmp_path: Path, ser
 
 def test_a_stop_counts_what_it_drains_and_what_it_cuts(tmp_path: Path, serve: StartServer) -> None:
     """T34: a stream that goes on within the grace is drained, one that nobody reads is cut."""
-    lance_core.write_dataset(pa.table({"id": list(range(4_000_000))}), tmp_path / "large.lance")
+    lance_core.write_dataset(pa.table({"id": np.arange(4_000_000)}), tmp_path / "large.lance")
     server = serve(tmp_path, "--drain-grace", "5")
     reading, idle = server.client(), server.client()
     ticket = flight.Ticket(scan_json("large"))
@@ -296,7 +297,7 @@ def test_probes_do_not_fill_the_log(folder: Path, serve: StartServer) -> None:
 
 def test_a_client_that_leaves_early(tmp_path: Path, serve: StartServer) -> None:
     """A stream that its client ended is told of at the level debug only."""
-    lance_core.write_dataset(pa.table({"id": list(range(4_000_000))}), tmp_path / "large.lance")
+    lance_core.write_dataset(pa.table({"id": np.arange(4_000_000)}), tmp_path / "large.lance")
     server = serve(tmp_path, "--log-level", "debug")
     with server.client() as client:
         reader = client.do_get(flight.Ticket(scan_json("large")))

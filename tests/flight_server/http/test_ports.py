@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
+import numpy as np
 import pyarrow as pa
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -121,7 +122,7 @@ def test_calls_rows_and_bytes_are_counted(server: RunningServer) -> None:
 
 @pytest.mark.long
 def test_a_client_that_leaves_is_counted_as_such(tmp_path: Path, serve: StartServer) -> None:
-    lance_core.write_dataset(pa.table({"id": list(range(4_000_000))}), tmp_path / "large.lance")
+    lance_core.write_dataset(pa.table({"id": np.arange(4_000_000)}), tmp_path / "large.lance")
     server = serve(tmp_path, *PORTS)
     with server.client() as client:
         reader = client.do_get(flight.Ticket(scan_json("large")))
@@ -183,7 +184,7 @@ def test_a_root_that_is_gone_is_seen(tmp_path: Path, serve: StartServer) -> None
 
 def test_a_server_that_drains_says_so(tmp_path: Path, serve: StartServer) -> None:
     """T34: both ports answer while a stream ends in peace, and say that the server takes no new calls."""
-    lance_core.write_dataset(pa.table({"id": list(range(4_000_000))}), tmp_path / "large.lance")
+    lance_core.write_dataset(pa.table({"id": np.arange(4_000_000)}), tmp_path / "large.lance")
     server = serve(tmp_path, *PORTS, "--drain-grace", "60")
     wait_until(lambda: status_of(server) == SERVING)
     with server.client() as client, grpc.insecure_channel(health_address(server)) as channel:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import flight
@@ -22,7 +23,7 @@ from support.tokens import OTHER_TOKEN, TOKEN, write_accounts
 PUT = flight.FlightDescriptor.for_command(
     b'{"write": {"dataset": "held", "mode": "create", "report_bytes": 1}}'
 )
-LARGE = pa.table({"n": pa.array(range(4_000_000))})
+LARGE = pa.table({"n": np.arange(4_000_000)})
 
 
 def bearer(token: str) -> flight.FlightCallOptions:

@@ -191,7 +191,7 @@ def test_batches_are_small_on_the_wire(tmp_path: Path, serve: StartServer) -> No
     """Messages of 1 to 2 MiB: some clients refuse 4 MiB. Rows of very different size included."""
     sizes = [100, 3_000_000, *[50] * 5000, 1_500_000, 1_500_000, *[200_000] * 30]
     tables = {
-        "flat": pa.table({"a": pa.array(range(1_000_000), pa.int64()), "b": pa.array([1.5] * 1_000_000)}),
+        "flat": pa.table({"a": np.arange(1_000_000), "b": np.full(1_000_000, 1.5)}),
         "long": pa.table({"s": ["x" * size for size in sizes]}),
     }
     for name, table in tables.items():

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 from datafusion import SessionContext
@@ -193,7 +194,7 @@ def test_rows_keep_the_order_of_the_dataset(tmp_path: Path) -> None:
 
 def test_a_stream_reads_as_its_rows_are_requested(tmp_path: Path) -> None:
     """A result is no table in memory: the stream has rows long before the scan ends, and may be left."""
-    data = pa.table({"x": range(2_000_000)})
+    data = pa.table({"x": np.arange(2_000_000)})
     dataset = lance_core.write_dataset(data, tmp_path / "d", max_rows_per_file=100_000)
     before = pa.total_allocated_bytes()
     reader = dataset.sql("SELECT x, x * 2 AS y FROM dataset").build().to_stream_reader()

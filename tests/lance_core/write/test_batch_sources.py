@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
@@ -75,7 +76,7 @@ def test_what_is_no_data(data: Any, schema: pa.Schema | None, error: type[Except
 
 
 def test_slices_are_small_and_complete() -> None:
-    batch = pa.record_batch({"a": range(5_000_000)})
+    batch = pa.record_batch({"a": np.arange(5_000_000)})
 
     pieces = list(slices(batch))
 
@@ -94,6 +95,6 @@ def test_a_dataset_is_copied_onto_itself(tmp_path: Path) -> None:
 
 def test_slices_of_large_tables_are_not_cut_again() -> None:
     """The size of a slice counts, not the size of the memory behind it."""
-    (batch,) = pa.table({"a": range(5_000_000)}).to_batches()
+    (batch,) = pa.table({"a": np.arange(5_000_000)}).to_batches()
 
     assert [piece.num_rows for piece in slices(batch.slice(1_000_000, 1000))] == [1000]
