@@ -1,4 +1,4 @@
-"""Processes of `lance-flight` that are forked from a process which has imported its modules.
+"""Processes that are forked from one which has imported the modules of `lance-flight`.
 
 A new interpreter takes 1.5 s of a processor to import what a server needs. A fork has it at once, and takes
 0.1 s until the server is ready. Hundreds of tests start a server. Tests of the start itself and of the
@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from unittest.mock import patch
 
@@ -43,8 +44,7 @@ class ForkedProcess:
         read, written = _CONTEXT.Pipe(duplex=False)
         with read, written:
             directory = os.getcwd()
-            _start_forkserver()
-            self._process = _CONTEXT.Process(
+            self._process = forking_context().Process(
                 target=_run, args=(arguments, written, log, dict(environment), directory)
             )
             self._process.start()
@@ -77,13 +77,14 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
 
-def _start_forkserver() -> None:
-    """Start the process that servers are forked from, unless it runs.
+def forking_context() -> ForkServerContext:
+    """Return the context whose processes are forked from the one with the modules, and start that one.
 
     It finds what the tests import only by the environment: the path of its parent is not passed on.
     """
     with patch.dict(os.environ, PYTHONPATH=str(Path(__file__).parents[1])):
         forkserver.ensure_running()
+    return _CONTEXT
 
 
 def _run(

@@ -1,40 +1,55 @@
 """Makes a change over and over, each time in a process that is killed at another call to the storage.
 
-    python -m support.killing FOLDER MODULE CHANGE BEFORE|AFTER
-
 `FOLDER/before`, if there is one, is copied to `FOLDER/0`, `FOLDER/1`, ... and the function `make_change` of
 the module makes the change there, killed before or after call 0, 1, ... of those that change something in the
-storage, until one change comes to its end. Prints the number of copies.
+storage, until one change comes to its end.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from importlib import import_module
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+from support.disk import do_not_wait_for_the_disk
 from support.faults import FaultStorage, kills, kills_after
+from support.forked import forking_context
 
 
 def kill_at_every_call(folder: Path, module: str, change: str, when: str) -> int:
-    """Run this program; returns the number of copies, the last of which has the whole change."""
-    run = subprocess.run(
-        [sys.executable, "-m", "support.killing", str(folder), module, change, when],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
-        check=False,
-    )
-    assert run.returncode == 0, run.stderr
-    return int(run.stdout)
+    """Kill the change BEFORE or AFTER every call; return the number of copies: the last has all of it.
+
+    The processes are forked from one that has no threads, as this one has.
+    """
+    context = forking_context()
+    read, written = context.Pipe(duplex=False)
+    with read, written:
+        process = context.Process(target=_run, args=(folder, module, change, when, written))
+        process.start()
+        written.close()
+        try:
+            outcome = read.recv()
+        except EOFError:
+            outcome = "no answer"
+        process.join()
+    assert isinstance(outcome, int), outcome
+    return outcome
 
 
-def main(folder: Path, make_change: Callable[[FaultStorage, str], object], change: str, when: str) -> None:
-    """Kill at every call."""
+def _run(folder: Path, module: str, change: str, when: str, outcome: Connection) -> None:
+    do_not_wait_for_the_disk()
+    try:
+        outcome.send(_kill(folder, import_module(module).make_change, change, when))
+    except BaseException:
+        outcome.send(traceback.format_exc())
+
+
+def _kill(folder: Path, make_change: Callable[[FaultStorage, str], object], change: str, when: str) -> int:
     _import_what_is_deferred(folder, make_change, change)
     fault = kills_after if when == "AFTER" else kills
     for number in range(1000):
@@ -50,10 +65,9 @@ def main(folder: Path, make_change: Callable[[FaultStorage, str], object], chang
             os._exit(0)
         status = os.waitpid(child, 0)[1]
         if status == 0:
-            print(number + 1)
-            return
-        if os.WIFEXITED(status):
-            raise SystemExit(f"change {number} failed instead of being killed")
+            return number + 1
+        assert not os.WIFEXITED(status), f"change {number} failed instead of being killed"
+    raise AssertionError("the change has no end")
 
 
 def _copy(folder: Path, target: Path) -> None:
@@ -84,7 +98,3 @@ def _import_what_is_deferred(
     assert os.waitpid(child, 0)[1] == 0
     for name in names:
         import_module(name)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), import_module(sys.argv[2]).make_change, sys.argv[3], sys.argv[4])
