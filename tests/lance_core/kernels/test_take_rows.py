@@ -540,7 +540,7 @@ def test_pages_that_are_not_known() -> None:
         starts = inputs.int64s([0, first, first + second, first + second + third])
         with file_of(bytes_of(pages), 0) as (_, file):
             known = column_of(pages, file).pages
-            column = ColumnPages([None, known[1], None], starts, file, file)
+            column = ColumnPages([None, known[1], None], starts, file)
             for rows, unknown in (
                 ([first, first + second - 1], []),
                 ([first, 0], [0]),
@@ -551,7 +551,7 @@ def test_pages_that_are_not_known() -> None:
             for rows, is_taken in (([first], True), ([0], False), ([first, first + second], False)):
                 wanted = [([column], inputs.int64s(rows), None)]
                 assert kernels.take_rows(wanted, 1, len(rows)).is_there == [is_taken]
-            nothing = ColumnPages([None] * 3, starts, file, file)
+            nothing = ColumnPages([None] * 3, starts, file)
             assert kernels.take_rows([([nothing], inputs.int64s([0]), None)], 1, 1).is_there == [False]
 
 
