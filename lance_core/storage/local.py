@@ -204,8 +204,6 @@ class LocalStorage(Storage):
                     os.fsync(above.number)
             else:
                 _make_root(self._root, sync)
-        except FileExistsError:  # another writer was faster
-            pass
         except OSError as error:
             raise storage_error(error, path) from None
         return self._open(path, os.O_RDONLY | os.O_DIRECTORY)
@@ -311,7 +309,8 @@ def _make_root(path: str, sync: bool) -> None:
     parent = os.path.dirname(path)
     if not os.path.isdir(parent):
         _make_root(parent, sync)
-    os.mkdir(path)
+    with suppress(FileExistsError):  # another writer was faster, and may not have synced it yet
+        os.mkdir(path)
     if sync:
         above = Descriptor(os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         os.fsync(above.number)

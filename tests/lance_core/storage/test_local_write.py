@@ -411,3 +411,18 @@ def test_descriptors_are_released(storage: LocalStorage) -> None:
         storage.put_if_absent(f"data/{number}", b"x", sync=False)
         storage.create_file(f"data/x{number}").abort()
     assert open_below(storage.uri) == []
+
+
+def test_another_writer_makes_the_directories_above_the_root_meanwhile(tmp_path, monkeypatch):
+    """T1: two that make a dataset in a new folder do not stumble over each other's directories."""
+    make = os.mkdir
+
+    def after_another_writer(path, *arguments, **options):
+        if str(path) == str(tmp_path / "folder"):
+            make(path)
+        make(path, *arguments, **options)
+
+    monkeypatch.setattr("lance_core.storage.local.os.mkdir", after_another_writer)
+    storage = LocalStorage(str(tmp_path / "folder" / "dataset"))
+    storage.put_if_absent("_versions/1.manifest", b"data")
+    assert (tmp_path / "folder" / "dataset" / "_versions" / "1.manifest").read_bytes() == b"data"
