@@ -53,7 +53,7 @@ class TermCollector {
   std::vector<uint32_t> order_;        // the documents in their new order; empty if it is the present one
   std::vector<uint64_t> term_starts_;  // of the occurrences of each term among those of all terms
   std::vector<float> norms_;           // of each document
-  // Of the terms [first_gathered_, end_gathered_), term by term:
+  // The vectors hold the occurrences of the terms [first_gathered_, end_gathered_), term by term.
   size_t first_gathered_ = 0, end_gathered_ = 0;
   std::vector<uint32_t> documents_;           // of each occurrence
   std::vector<uint32_t> gathered_positions_;  // of each occurrence
