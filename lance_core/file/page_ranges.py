@@ -1,7 +1,7 @@
 """Page ranges: rows of pages that one call of a kernel reads and decodes, for all columns of a window."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.counters import PAGE_READS
 from lance_core.encodings.v2_1.direct import DecodedRows, direct_array
+from lance_core.file.row_runs import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,10 @@ class PageRange:
     leaf_type: pa.DataType
     list_type: pa.DataType | None
     """Type of the lists around the values; None without lists."""
+    kept: tuple[Rows, int] | None = None
+    """Ascending numbers of the wanted rows, and the number that row `start` has among these; None if all rows
+    of the range are wanted.
+    """
 
     def array(self, rows: DecodedRows) -> pa.Array:
         """Return the array of these rows from the result of the kernel."""
@@ -40,6 +45,30 @@ class PlainValues:
     num_values: int
 
 
+def at_rows(ranges: Sequence[PageRange], first_row: int, rows: Rows, most_rows: int) -> list[PageRange]:
+    """Return the parts of consecutive page ranges that have wanted rows, with these rows to keep.
+
+    Args:
+        first_row: Row number of the first row of the ranges.
+        rows: Ascending numbers of the wanted rows, which are all in the ranges.
+        most_rows: Most rows that are decoded at once, if some of them are dropped.
+    """
+    if int(rows[-1]) - int(rows[0]) + 1 == len(rows):
+        most_rows = max(most_rows, len(rows))
+    parts = []
+    for one in ranges:
+        end_row = first_row + one.end - one.start
+        for begin in range(max(first_row, int(rows[0])), min(end_row, int(rows[-1]) + 1), most_rows):
+            some = rows[slice(*np.searchsorted(rows, (begin, min(begin + most_rows, end_row))))]
+            if len(some):
+                first, end = int(some[0]), int(some[-1]) + 1
+                kept = None if end - first == len(some) else (some, first)
+                move = one.start - first_row
+                parts.append(replace(one, start=first + move, end=end + move, kept=kept))
+        first_row = end_row
+    return parts
+
+
 def decode_page_ranges(ranges: Sequence[PageRange]) -> list[pa.Array | None]:
     """Return the array of each page range; None if the kernel cannot decode it.
 
@@ -47,7 +76,7 @@ def decode_page_ranges(ranges: Sequence[PageRange]) -> list[pa.Array | None]:
     """
     wanted = [(one.pages, one.reader, one.start, one.end) for one in ranges]
     PAGE_READS.add(amount=len(wanted))
-    decoded = kernels.decode_rows(wanted)
+    decoded = kernels.decode_rows(wanted, [one.kept for one in ranges])
     return [None if rows is None else one.array(rows) for one, rows in zip(ranges, decoded, strict=True)]
 
 

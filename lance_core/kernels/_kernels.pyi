@@ -690,8 +690,13 @@ class FlatPage:
 
 def decode_rows(
     pieces: Sequence[tuple[MiniBlocks | FlatPage, PieceReader, int, int]],
+    kept: Sequence[tuple[_Numbers, int] | None],
 ) -> list[tuple[int, int, Block | None, Block, Block | None, Block | None, Block | None] | None]:
     """Read and decode rows of pages. A piece is pages, their file, and the first and end row.
+
+    Args:
+        kept: For each piece the wanted rows, which are ascending int64 numbers, and the number that its first
+            row has among these; None if all rows are wanted.
 
     Returns for each piece the number of the first wanted value, the number of wanted values, validity of the
     values, values or offsets, bytes, offsets and validity of the lists; None if the kernel could not decode

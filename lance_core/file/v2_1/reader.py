@@ -43,8 +43,6 @@ from lance_core.storage.base import ReadableFile
 class ColumnReader:
     """One top-level column of one file; see `lance_core.file.column_readers`."""
 
-    dense_share = 3 / 4
-
     def __init__(
         self, file: ReadableFile, metadata: FileMetadata, field: Field, columns: Mapping[int, int]
     ) -> None:
@@ -90,6 +88,14 @@ class ColumnReader:
     def bytes_per_row(self) -> float:
         """Estimated bytes of a decoded row."""
         return sum([leaf.decoded_bytes for leaf in self._leaves]) / max(self.num_rows, 1)
+
+    @property
+    def dense_share(self) -> float:
+        """Share of the rows of a block from which on the whole block is decoded."""
+        # A kernel decodes one leaf and drops rows. Picking costs more for lists, since it reads levels.
+        if len(self._leaves) > 1:
+            return 3 / 4
+        return 3 / 5 if self._is_leaf else 1 / 5
 
     @property
     def known_bytes(self) -> int:

@@ -16,6 +16,7 @@
 #include "bindings/bindings.hpp"
 #include "pages/arrow_rows.hpp"
 #include "pages/flat_page.hpp"
+#include "pages/kept_rows.hpp"
 #include "pages/matching.hpp"
 #include "pages/take_rows.hpp"
 
@@ -234,8 +235,20 @@ void require_batches(const std::vector<PyPiece>& pieces, const std::vector<int64
   }
 }
 
-// Decodes the rows of each piece. A piece that cannot be decoded, for any reason, is none.
-std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>& pieces) {
+// Wanted rows, and the number of the first row of their piece.
+using PyKept = std::pair<nb::object, int64_t>;
+
+DecodedRows keep(const PyPiece& piece, const KeptRows& kept, const DecodedRows& rows) {
+  const auto& [pages, file, start, end] = piece;
+  size_t num_rows = end - start;
+  return with_pages(
+      pages, [&](const auto& page) { return keep_rows(rows, num_rows, kept, page.value_bits(), page.list_bits()); });
+}
+
+// Decodes the rows of each piece, and calls `finish(i, rows)` for the result of the `i`-th. A piece that cannot be
+// decoded, for any reason, is none.
+template <class Finish>
+std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>& pieces, Finish finish) {
   std::vector<std::optional<DecodedRows>> decoded(pieces.size());
   Scratch scratch;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -243,7 +256,8 @@ std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>
     PieceReader& reader = *file;
     size_t from = start, to = end;
     try {
-      decoded[i] = with_pages(page, [&](const auto& one) { return decode_rows(one, reader, from, to, scratch); });
+      decoded[i] =
+          finish(i, with_pages(page, [&](const auto& one) { return decode_rows(one, reader, from, to, scratch); }));
     } catch (const CorruptData&) {
     } catch (const OffsetOverflow&) {
     }
@@ -294,16 +308,29 @@ void bind_miniblock(nb::module_& m) {
            nb::arg("items").none() = nb::none());
   m.def(
       "decode_rows",
-      [](const std::vector<PyPiece>& pieces) {
+      [](const std::vector<PyPiece>& pieces, const std::vector<std::optional<PyKept>>& kept) {
         require_given(pieces);
-        auto decoded = without_gil([&] { return decode_pieces(pieces); });
+        if (kept.size() != pieces.size()) {
+          throw nb::value_error("another number of pieces than of wanted rows");
+        }
+        std::vector<std::unique_ptr<Source>> sources(kept.size());
+        for (size_t i = 0; i < kept.size(); ++i) {
+          if (kept[i]) {
+            sources[i] = std::make_unique<Source>(kept[i]->first);
+          }
+        }
+        auto decoded = without_gil([&] {
+          return decode_pieces(pieces, [&](size_t i, DecodedRows rows) {
+            return kept[i] ? keep(pieces[i], {sources[i]->bytes(), kept[i]->second}, rows) : std::move(rows);
+          });
+        });
         nb::list results;
         for (std::optional<DecodedRows>& rows : decoded) {
           results.append(as_object(rows));
         }
         return results;
       },
-      nb::arg("pieces"));
+      nb::arg("pieces"), nb::arg("kept"));
   m.def(
       "match_intervals",
       [](const PyPiece& piece, unsigned bits, bool is_float,
@@ -340,7 +367,7 @@ void bind_miniblock(nb::module_& m) {
         std::vector<int64_t> rows = read_int64(cuts);
         require_batches(pieces, rows);
         return without_gil([&] {
-          auto decoded = decode_pieces(pieces);
+          auto decoded = decode_pieces(pieces, [](size_t, DecodedRows rows) { return rows; });
           auto result = std::make_unique<PyArrowRows>();
           ArrowColumns columns;
           std::vector<uint64_t> bits(rows.size());

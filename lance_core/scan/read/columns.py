@@ -18,7 +18,7 @@ from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.values import concat_arrays, seen_as
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.column_readers import ColumnReader
-from lance_core.file.page_ranges import PageRange, PlainValues
+from lance_core.file.page_ranges import PageRange, PlainValues, at_rows
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import ColumnPages, OffsetOverflow, PlainPages
 from lance_core.scan.files.data_files import FragmentFiles
@@ -122,6 +122,14 @@ class StoredColumn:
     def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
         """Return the page ranges of rows `[start, end)`; see `ColumnReader.page_ranges`."""
         return self._reader.page_ranges(start, end)
+
+    def page_ranges_at(self, rows: Rows, most_rows: int) -> list[PageRange] | None:
+        """Return the page ranges of ascending `rows`, and None like `page_ranges`; see
+        `lance_core.file.page_ranges.at_rows`.
+        """
+        first = int(rows[0])
+        ranges = self._reader.page_ranges(first, int(rows[-1]) + 1)
+        return None if ranges is None else at_rows(ranges, first, rows, most_rows)
 
     def plain_values(self, start: int, end: int) -> PlainValues | None:
         """Return the place of the values of rows `[start, end)`, or None if they have to be read, or if the

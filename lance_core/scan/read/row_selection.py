@@ -57,35 +57,42 @@ def read_rows(
     if dense_share is None:
         dense_share = column.dense_share
     arrays: list[pa.Array] = []
-    for chosen, is_dense in _by_density(rows, dense_share):
-        if not is_dense:
-            arrays += column.take(chosen)
-            continue
-        for some in _divided(chosen, column.bytes_per_row):
-            first, end = int(some[0]), int(some[-1]) + 1
-            if learn is not None:  # whole blocks, so that statistics have no gap between two ranges
-                first = first // _BLOCK_ROWS * _BLOCK_ROWS
-                end = min(-(-end // _BLOCK_ROWS) * _BLOCK_ROWS, column.page_rows[-1])
-            decoded = column.read(first, end)
-            if learn is not None:
-                learn(first, decoded)
-            arrays += select_rows(decoded, some - first)
+    for chosen, is_dense in by_density(rows, dense_share):
+        arrays += read_dense_rows(column, chosen, learn) if is_dense else column.take(chosen)
     return arrays
 
 
-def _divided(rows: Offsets, bytes_per_row: float) -> list[Offsets]:
-    """Divide rows into those that are decoded together.
+def read_dense_rows(
+    column: Column, rows: Offsets, learn: Callable[[int, list[pa.Array]], None] | None = None
+) -> list[pa.Array]:
+    """Return the values of a column at ascending physical `rows`. All rows between them are decoded, too."""
+    arrays: list[pa.Array] = []
+    for some in _divided(rows, rows_at_once(column)):
+        first, end = int(some[0]), int(some[-1]) + 1
+        if learn is not None:  # whole blocks, so that statistics have no gap between two ranges
+            first = first // _BLOCK_ROWS * _BLOCK_ROWS
+            end = min(-(-end // _BLOCK_ROWS) * _BLOCK_ROWS, column.page_rows[-1])
+        decoded = column.read(first, end)
+        if learn is not None:
+            learn(first, decoded)
+        arrays += select_rows(decoded, some - first)
+    return arrays
 
-    If no row has to be dropped these are all rows, else as many as `_READ_BYTES` allows.
-    """
+
+def rows_at_once(column: Column) -> int:
+    """Return how many rows of a column are decoded at once, if some of them are dropped."""
+    return max(1, int(_READ_BYTES / max(column.bytes_per_row, 0.125)))
+
+
+def _divided(rows: Offsets, most_rows: int) -> list[Offsets]:
+    """Divide rows into those that are decoded together: all, if no row has to be dropped."""
     if rows[-1] - rows[0] + 1 == len(rows):
         return [rows]
-    rows_at_once = max(1, int(_READ_BYTES / max(bytes_per_row, 0.125)))
-    cuts = np.searchsorted(rows, np.arange(rows[0] + rows_at_once, rows[-1] + 1, rows_at_once))
+    cuts = np.searchsorted(rows, np.arange(rows[0] + most_rows, rows[-1] + 1, most_rows))
     return [part for part in np.split(rows, cuts) if len(part)]
 
 
-def _by_density(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
+def by_density(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
     """Yield the rows of consecutive blocks, and whether these blocks are dense: to be decoded whole."""
     if not len(rows):
         return

@@ -7,7 +7,7 @@ So the same rows make the same batches, whatever was pruned and however large th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
@@ -22,7 +22,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn, pages_at
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
-from lance_core.scan.read.row_selection import read_rows, select_rows
+from lance_core.scan.read.row_selection import by_density, read_dense_rows, rows_at_once
 from lance_core.scan.read.value_sizes import Counts
 from lance_core.scan.run.filter_windows import FilterWindow
 from lance_core.scan.run.readahead import DirectRead, Job, Source
@@ -95,12 +95,17 @@ class BatchEnds:
 
 @dataclass(frozen=True)
 class MatchingRead(DirectRead):
-    """Read of one column at matching rows of a fragment, `rows` in physical row numbers."""
+    """Read of one column at matching rows of a fragment, `rows` in physical row numbers.
+
+    Attributes:
+        is_dense: Whether all rows from the first to the last are decoded, and the other ones dropped.
+        together: What takes these rows of several columns; None if each column is read by itself.
+    """
 
     fragment: FragmentReader
     column: int
     rows: Offsets
-    dense_share: float | None
+    is_dense: bool
     num_bytes: int
     together: _TakenTogether | None
 
@@ -115,31 +120,18 @@ class MatchingRead(DirectRead):
     def _read(self, column: Column) -> list[pa.Array]:
         if isinstance(column, ExpressionColumn):
             return column.at(self.rows, self._read)
-        if self._is_short(column):
-            return select_rows(column.read(*self._span), self.rows - self.rows[0])
-        return read_rows(column, self.rows, self.dense_share)
+        return read_dense_rows(column, self.rows) if self.is_dense else column.take(self.rows)
 
     def page_ranges(self) -> list[PageRange] | None:
         column = self.fragment.columns[self.column]
-        if isinstance(column, StoredColumn) and self._is_short(column):
-            return column.page_ranges(*self._span)
-        return None
+        if not self.is_dense or not isinstance(column, StoredColumn):
+            return None
+        return column.page_ranges_at(self.rows, rows_at_once(column))
 
     def from_arrays(self, arrays: list[pa.Array]) -> list[pa.Array]:
         column = self.fragment.columns[self.column]
         assert isinstance(column, StoredColumn)
-        return select_rows(column.present(arrays), self.rows - self.rows[0])
-
-    @property
-    def _span(self) -> tuple[int, int]:
-        return int(self.rows[0]), int(self.rows[-1]) + 1
-
-    def _is_short(self, column: Column) -> bool:
-        """Return whether decoding all rows from the first to the last costs less than picking single rows."""
-        first, end = self._span
-        return (self.dense_share is None or self.dense_share <= 1) and (
-            end - first
-        ) * column.bytes_per_row <= _SHORT_BYTES
+        return column.present(arrays)
 
 
 class _TakenTogether:
@@ -370,20 +362,37 @@ class MatchingRows(Source[MatchingWindow]):
         fragment = parts[0].fragment
         width = fragment.columns[column].bytes_per_row
         reads: list[MatchingRead | HeldRead] = []
+
+        def add(rows: Offsets, is_dense: bool, taken: _TakenTogether | None) -> None:
+            num_bytes = int(width * len(rows)) + 1
+            reads.append(MatchingRead(fragment, column, rows, is_dense, num_bytes, taken))
+
         for is_held, group in groupby(parts, key=lambda part: column in part.held):
             same = list(group)
-            num_bytes = int(width * sum(len(part.rows) for part in same)) + 1
             if is_held:
                 arrays = [array for part in same for array in part.held[column]]
+                num_bytes = int(width * sum(len(part.rows) for part in same)) + 1
                 reads.append(HeldRead(column, arrays, num_bytes))
-                continue
-            taken = together if len(same) == len(parts) else None
-            if taken is not None:
-                rows = taken.rows
+            elif together is not None and len(same) == len(parts):
+                add(together.rows, self._is_short(fragment.columns[column], together.rows), together)
             else:
                 rows = np.concatenate([part.rows for part in same]) if len(same) > 1 else same[0].rows
-            reads.append(MatchingRead(fragment, column, rows, self._dense_share, num_bytes, taken))
+                for some, is_dense in self._by_density(fragment.columns[column], rows):
+                    add(some, is_dense, None)
         return reads
+
+    def _by_density(self, column: Column, rows: Offsets) -> Iterable[tuple[Offsets, bool]]:
+        if self._is_short(column, rows):
+            return [(rows, True)]
+        share = column.dense_share if self._dense_share is None else self._dense_share
+        return by_density(rows, share)
+
+    def _is_short(self, column: Column, rows: Offsets) -> bool:
+        """Return whether decoding all rows from the first to the last costs less than picking single rows."""
+        span = int(rows[-1]) + 1 - int(rows[0])
+        return (self._dense_share is None or self._dense_share <= 1) and (
+            span * column.bytes_per_row <= _SHORT_BYTES
+        )
 
 
 def _split(arrays: list[pa.Array], num_rows: int) -> tuple[list[pa.Array], list[pa.Array]]:

@@ -1,6 +1,7 @@
 """Pages that one call of a kernel reads and decodes, compared with the Python decoders."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
-from lance_core.file.page_ranges import PageRange, decode_page_ranges, read_batches
+from lance_core.file.page_ranges import PageRange, at_rows, decode_page_ranges, read_batches
 from lance_core.scan.read.value_sizes import bits_before, value_bits
 from support.draws import draws
 from support.pages import Columns
@@ -160,6 +161,39 @@ def test_ranges_are_those_of_the_long_way(
         found = joined(decode_page_ranges(pieces))
         assert found.equals(joined(column.read(start, end)))
         assert found.equals(rows[name].combine_chunks().slice(start, end - start))
+
+
+@settings(max_examples=draws(30), deadline=None)
+@given(
+    st.integers(0, NUM_ROWS - 1),
+    st.integers(1, NUM_ROWS),
+    st.sampled_from([0.01, 0.3, 0.7, 1]),
+    st.sampled_from([1, 900, NUM_ROWS]),
+)
+def test_some_rows_of_ranges_are_those_of_a_take(
+    written: tuple[Path, pa.Table], start: int, num_rows: int, share: float, most_rows: int
+) -> None:
+    path, rows = written
+    end = min(start + num_rows, NUM_ROWS)
+    wanted = start + np.flatnonzero(np.random.default_rng(start).random(end - start) <= share)
+    columns = Columns(path)
+    for name in DIRECT if len(wanted) else []:
+        ranges = columns.open(name).page_ranges(start, end)
+        assert ranges is not None
+        parts = at_rows(ranges, start, wanted, most_rows if share < 1 and end - start < 3000 else NUM_ROWS)
+        found = joined(decode_page_ranges(parts))
+        assert found.equals(rows[name].combine_chunks().take(pa.array(wanted)))
+
+
+@pytest.mark.parametrize("rows", [[4, 4], [5, 4], [9], [2], [3, 8, 4], [-(2**63)], [2**63 - 1]], ids=str)
+def test_rows_that_a_range_does_not_have_are_refused(written: tuple[Path, pa.Table], rows: list[int]) -> None:
+    """T22: rows 3 to 8 are there."""
+    for name in ("plain", "text", "numbers"):
+        (piece,) = Columns(written[0]).open(name).page_ranges(100, 106) or []
+        for some, is_there in (([3, 8], True), ([], True), (rows, False)):
+            (found,) = decode_page_ranges([replace(piece, kept=(np.array(some, np.int64), 3))])
+            assert (found is not None) == is_there
+            assert found is None or len(found) == len(some)
 
 
 @settings(max_examples=draws(60), deadline=None)

@@ -44,13 +44,20 @@ def decoded(
     page: FlatPage, file: PieceReader, start: int, end: int, data_type: pa.DataType
 ) -> pa.Array | None:
     """Rows of the page, as single reads and as batches give them; None if the kernel refuses them."""
-    (rows,) = decode_rows([(page, file, start, end)])
+    wanted = np.flatnonzero(np.random.default_rng(start).random(end - start) < 0.6)
+    piece = (page, file, start, end)
+    rows, kept = decode_rows([piece, piece], [None, (inputs.int64s((wanted + 7).tolist()), 7)])
     batches = decode_batches([(page, file, start, end)], inputs.int64s([0, end - start]))
     if rows is None:
+        assert kept is None
         assert batches.is_there == [False]
         return None
+    assert kept is not None
     array = direct_array(rows, data_type, None)
     array.validate(full=True)
+    chosen = direct_array(kept, data_type, None)
+    chosen.validate(full=True)
+    assert chosen.equals(array.take(pa.array(wanted)))
     assert batches.is_there == [True]
     schema = pa.schema([("c", data_type)])
     assert pa.RecordBatch._import_from_c(batches.address, schema).column(0).equals(array)
@@ -185,4 +192,4 @@ def test_rows_beyond_the_page_or_the_file() -> None:
         assert decoded(page, file, 0, 3, pa.int64()) is not None
         assert decoded(page, file, 0, 4, pa.int64()) is None
         assert decoded(page, file, 3, 5, pa.int64()) is None
-        assert decode_rows([(page, file, 2, 2)]) == [None]
+        assert decode_rows([(page, file, 2, 2)], [None]) == [None]

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import lz4.block
 import numpy as np
@@ -192,13 +193,22 @@ def decoded_rows(data: memoryview, coding: str, in_lists: bool, compression: str
     try:
         os.write(descriptor, data)
         reader = kernels.PieceReader(kept_open(descriptor), len(data), 4096, 1 << 60)
-        (rows,) = kernels.decode_rows([(pages, reader, 1, 2)])
+        rows = rows_of((pages, reader, 1, 2))
         batches = kernels.decode_batches([(pages, reader, 1, 2)], inputs.int64s([0, 1]))
     finally:
         os.close(descriptor)
     if rows is None:
         assert not any(batches.is_there)
         raise kernels.CorruptData("refused")
+    return rows
+
+
+def rows_of(
+    piece: tuple[kernels.MiniBlocks | kernels.FlatPage, kernels.PieceReader, int, int],
+) -> tuple[Any, ...] | None:
+    """The decoded rows of a piece, of which the last one is also decoded alone; None if they are refused."""
+    rows, last = kernels.decode_rows([piece, piece], [None, (inputs.int64s([piece[3]]), piece[2] + 1)])
+    assert (rows is None) == (last is None)
     return rows
 
 
@@ -215,7 +225,7 @@ def flat_rows(data: memoryview, kind: str) -> object:
     descriptor = os.memfd_create("page")
     try:
         os.write(descriptor, data)
-        (rows,) = kernels.decode_rows([(pages, kernels.PieceReader(kept_open(descriptor), size, 0, 0), 1, 4)])
+        rows = rows_of((pages, kernels.PieceReader(kept_open(descriptor), size, 0, 0), 1, 4))
     finally:
         os.close(descriptor)
     if rows is None:
@@ -246,7 +256,7 @@ def copied_rows(data: memoryview, is_nullable: bool) -> object:
     try:
         os.write(descriptor, data)
         reader = kernels.PieceReader(kept_open(descriptor), len(data), 4096, 0)
-        (rows,) = kernels.decode_rows([(pages, reader, 1, 6)])
+        rows = rows_of((pages, reader, 1, 6))
     finally:
         os.close(descriptor)
     if rows is None:

@@ -519,9 +519,9 @@ def test_what_is_not_there() -> None:
         with pytest.raises(TypeError, match="None"):
             kernels.take_rows([([None], inputs.int64s([0]), None)], 1, 1)  # type: ignore[list-item]
         with pytest.raises(TypeError, match="None"):
-            kernels.decode_rows([(page.pages(0), None, 0, 1)])  # type: ignore[list-item]
+            kernels.decode_rows([(page.pages(0), None, 0, 1)], [None])  # type: ignore[list-item]
         with pytest.raises(TypeError, match="None"):
-            kernels.decode_rows([(None, file, 0, 1)])  # type: ignore[list-item]
+            kernels.decode_rows([(None, file, 0, 1)], [None])  # type: ignore[list-item]
         with pytest.raises(CorruptData, match="pages"):
             ColumnPages([], inputs.int64s([0]), file)
         with pytest.raises(CorruptData, match="page 0"):
