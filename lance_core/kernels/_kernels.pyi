@@ -742,14 +742,14 @@ def decode_batches(
 class ColumnPages:
     """The pages of a column of one file."""
 
-    def __init__(self, pages: list[MiniBlocks | None], starts: _Bytes, file: PieceReader) -> None:
+    def __init__(self, pages: list[MiniBlocks | FlatPage | None], starts: _Bytes, file: PieceReader) -> None:
         """Describe the pages. `starts` (int64) has the first row of each page, and the number of rows.
 
         A page that is not known is None; its rows cannot be taken.
         """
 
     @property
-    def pages(self) -> list[MiniBlocks | None]:
+    def pages(self) -> list[MiniBlocks | FlatPage | None]:
         """The list of pages that was given."""
 
     def unknown(self, rows: _Bytes) -> list[int]:

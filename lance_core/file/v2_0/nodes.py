@@ -226,14 +226,19 @@ class Leaf(Stored):
         """
         found = []
         for page, first, last in self._column.page_ranges(start, end):
-            direct = self._direct[page]
-            if direct is None:
-                num_rows = self._column.num_page_values(page)
-                direct = self._direct[page] = direct_page(self._page(page), self._type, num_rows)
+            direct = self.page_to_take(page)
             if direct is None:
                 return None
             found.append((direct, first, last))
         return found
+
+    def page_to_take(self, page: int) -> FlatPage | None:
+        """Return a page for the kernel; None if the kernel cannot decode it."""
+        direct = self._direct[page]
+        if direct is None:
+            num_rows = self._column.num_page_values(page)
+            direct = self._direct[page] = direct_page(self._page(page), self._type, num_rows)
+        return direct
 
     @property
     def arrow_type(self) -> pa.DataType:

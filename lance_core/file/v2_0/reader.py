@@ -10,17 +10,19 @@ from collections.abc import Mapping
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.v2_0.range_requests import run
 from lance_core.encodings.v2_1.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, FileMetadata
 from lance_core.file.page_ranges import PageRange
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.file.v2_0.nodes import Columns, Leaf, check_length, open_node
-from lance_core.kernels import OffsetOverflow
+from lance_core.kernels import ColumnPages, OffsetOverflow
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
 
@@ -40,6 +42,7 @@ class ColumnReader:
         self._metadata = metadata
         self._columns = tuple(columns.values())
         self._root = open_node(Columns(metadata, columns), field)
+        self._known_pages: KnownPages | None = None
         self.num_rows = metadata.num_rows
         if self._root.num_rows is None:
             raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
@@ -115,8 +118,16 @@ class ColumnReader:
     def plain_pages(self) -> None:
         """Return None, as above."""
 
-    def pages_at(self, rows: Rows) -> None:
-        """Return None: rows are taken from the column on its own."""
+    def pages_at(self, rows: Rows) -> ColumnPages | None:
+        """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
+        reader, root = self._file.range_reader(), self._root
+        if reader is None or not isinstance(root, Leaf) or not self.num_rows:
+            return None
+        known = self._known_pages
+        if known is None:
+            starts = np.array(root.starts, np.int64).data
+            known = self._known_pages = KnownPages(starts, root.page_to_take, reader)
+        return known.at(rows)
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
         """Return the values at ascending rows; see `lance_core.file.column_readers`."""

@@ -23,6 +23,7 @@ from lance_core.encodings.v2_1.levels import Layer, Node
 from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
 from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
+from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
 from lance_core.file.page_ranges import PageRange, PlainValues
@@ -57,7 +58,7 @@ class ColumnReader:
         if not self._leaves:
             raise UnsupportedFeatureError("column without any stored leaf", file=file.name, column=field.name)
         self._is_leaf = owns_column(field)
-        self._known_pages: ColumnPages | None = None  # the pages that rows were taken from
+        self._known_pages: KnownPages | None = None
         self._plain_pages: tuple[PlainPages | None] | None = None  # set once they were asked for
         self._joined_cuts: Rows | None = None
         """First row of each run of joined pages of any leaf, and the number of rows; None until all pages are
@@ -182,20 +183,11 @@ class ColumnReader:
         reader = self._file.range_reader()
         if reader is None or len(self._leaves) != 1 or not self.num_rows:
             return None
-        (leaf,) = self._leaves
         known = self._known_pages
         if known is None:
-            known = self._known_pages = ColumnPages([None] * leaf.num_pages, leaf.row_starts, reader)
-        if unknown := known.unknown(rows.data):
-            pages = list(known.pages)
-            for number in unknown:
-                page = leaf.page_to_take(number)
-                if page is None:
-                    return None
-                pages[number] = page
-            # A new object, since other threads may be taking rows with the old one.
-            known = self._known_pages = ColumnPages(pages, leaf.row_starts, reader)
-        return known
+            (leaf,) = self._leaves
+            known = self._known_pages = KnownPages(leaf.row_starts, leaf.page_to_take, reader)
+        return known.at(rows)
 
     def take(self, rows: Rows) -> list[pa.Array]:
         """Return the values at ascending rows; see `lance_core.file.column_readers`."""

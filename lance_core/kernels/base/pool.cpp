@@ -23,7 +23,6 @@ constexpr bool kExact = true;  // each block is an exact allocation of its own, 
 constexpr bool kExact = false;
 #endif
 constexpr size_t kPooled = size_t{64} << 10;  // blocks of at least this size are kept for reuse
-constexpr size_t kLarge = size_t{1} << 20;    // blocks of at least this size are made of huge pages
 // Bytes by which used and free blocks together may exceed the largest number of bytes ever in use at once. Without this
 // limit, free blocks of sizes that are no longer requested took half as much memory again in a write. With a lower
 // limit, streams with changing block sizes would map pages anew all the time.
@@ -33,17 +32,16 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 // Rounds up to whole pages and to an eighth of the size, so that a free block fits later requests of similar sizes.
 size_t round_up(size_t bytes) {
-  size_t page = bytes >= kLarge ? kHugePage : kPage;
-  size_t pages = (bytes + page - 1) / page;
+  size_t pages = (bytes + kPage - 1) / kPage;
   size_t step = 1;
   while (pages / step > 8) {
     step *= 2;
   }
-  return (pages + step - 1) / step * step * page;
+  return (pages + step - 1) / step * step * kPage;
 }
 
 uint8_t* map_pages(size_t capacity) {
-  bool huge = capacity >= kLarge;
+  bool huge = capacity >= kHugePage;
   size_t span = huge ? capacity + kHugePage : capacity;
   void* raw = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) {
@@ -61,7 +59,8 @@ uint8_t* map_pages(size_t capacity) {
     munmap(reinterpret_cast<void*>(aligned + capacity), start + span - aligned - capacity);
   }
   auto* data = reinterpret_cast<uint8_t*>(aligned);
-  madvise(data, capacity, MADV_HUGEPAGE);  // only advice: the block also works without huge pages
+  // Only advice: the block also works without huge pages. The end has small pages, so that none of it is wasted.
+  madvise(data, capacity / kHugePage * kHugePage, MADV_HUGEPAGE);
   return data;
 }
 

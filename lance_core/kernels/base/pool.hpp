@@ -1,7 +1,7 @@
 // Memory for decoded data.
 //
 // Mapping a fresh page takes longer than decoding the values that go into it. So blocks of 64 KiB and more are kept for
-// reuse, up to a limit and up to the memory that was in use before. Blocks of 1 MiB and more are made of huge pages.
+// reuse, up to a limit and up to the memory that was in use before. Blocks of 2 MiB and more have huge pages.
 // Smaller blocks come from malloc. All blocks are aligned to 64 bytes.
 #pragma once
 

@@ -59,9 +59,11 @@ void make_page(PyMiniBlocks* self, size_t num_rows, nb::handle positions, nb::ha
     corrupt("%zu positions, %zu lengths and %zu counts of chunks", page.position.size(), page.length.size(),
             page.first_value.size());
   }
-  for (int64_t length : page.length) {
-    if (length < 0) {
-      corrupt("a chunk of %lld bytes", static_cast<long long>(length));
+  for (size_t i = 0; i < page.length.size(); ++i) {
+    int64_t count = page.first_value[i + 1] - page.first_value[i];
+    if (page.length[i] < 0 || count < 0 || (page.length[i] == 0 && count != 0)) {
+      corrupt("a chunk of %lld bytes for %lld values", static_cast<long long>(page.length[i]),
+              static_cast<long long>(count));
     }
   }
   page.coding = value_coding(coding);
@@ -110,35 +112,6 @@ void set_lists(PyMiniBlocks& self, nb::handle first_rows, nb::handle ended_rows,
   page.shape.has_rep = true;
   page.lists = std::move(lists);
 }
-
-// The pages of a column, and the objects that own them.
-struct PyColumnPages {
-  ColumnPages column;
-  nb::object pages;
-  nb::object file;
-};
-
-void make_column(PyColumnPages* self, nb::list pages, nb::handle starts, nb::object file) {
-  new (self) PyColumnPages{};
-  ColumnPages& column = self->column;
-  column.starts = read_int64(starts);
-  for (nb::handle page : pages) {
-    column.pages.push_back(page.is_none() ? nullptr : &nb::cast<const PyMiniBlocks&>(page).page);
-  }
-  if (column.pages.empty() || column.starts.size() != column.pages.size() + 1 || column.starts[0] != 0) {
-    corrupt("%zu pages that begin at %zu rows", column.pages.size(), column.starts.size());
-  }
-  for (size_t i = 0; i < column.pages.size(); ++i) {
-    if (column.starts[i] > column.starts[i + 1]) {
-      corrupt("page %zu begins behind its end", i);
-    }
-  }
-  column.file = &nb::cast<PieceReader&>(file);
-  self->pages = std::move(pages);
-  self->file = std::move(file);
-}
-
-using PyRowsToTake = std::tuple<std::vector<const PyColumnPages*>, nb::object, nb::object>;
 
 nb::object optional_block(std::optional<Block>& block) { return block ? nb::cast(std::move(*block)) : nb::none(); }
 
@@ -205,6 +178,38 @@ void make_flat_page(PyFlatPage* self, size_t num_rows, unsigned bits, PyPart val
   }
   check_page(self->page);
 }
+
+// The pages of a column, and the objects that own them.
+struct PyColumnPages {
+  ColumnPages column;
+  nb::object pages;
+  nb::object file;
+};
+
+void make_column(PyColumnPages* self, nb::list pages, nb::handle starts, nb::object file) {
+  new (self) PyColumnPages{};
+  ColumnPages& column = self->column;
+  column.starts = read_int64(starts);
+  for (nb::handle page : pages) {
+    bool is_flat = nb::isinstance<PyFlatPage>(page);
+    bool is_known = !page.is_none() && !is_flat;
+    column.pages.push_back(is_known ? &nb::cast<const PyMiniBlocks&>(page).page : nullptr);
+    column.flat_pages.push_back(is_flat ? &nb::cast<const PyFlatPage&>(page).page : nullptr);
+  }
+  if (column.pages.empty() || column.starts.size() != column.pages.size() + 1 || column.starts[0] != 0) {
+    corrupt("%zu pages that begin at %zu rows", column.pages.size(), column.starts.size());
+  }
+  for (size_t i = 0; i < column.pages.size(); ++i) {
+    if (column.starts[i] > column.starts[i + 1]) {
+      corrupt("page %zu begins behind its end", i);
+    }
+  }
+  column.file = &nb::cast<PieceReader&>(file);
+  self->pages = std::move(pages);
+  self->file = std::move(file);
+}
+
+using PyRowsToTake = std::tuple<std::vector<const PyColumnPages*>, nb::object, nb::object>;
 
 // Pages, their file, and a range of rows.
 using PyPages = std::variant<const PyMiniBlocks*, const PyFlatPage*>;

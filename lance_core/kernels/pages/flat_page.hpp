@@ -34,6 +34,8 @@ struct FlatPage {
   unsigned value_bits() const { return text ? text->offset_bits : items ? items->offset_bits : bits; }
 
   unsigned list_bits() const { return 0; }
+
+  bool has_offsets() const { return text.has_value() || items.has_value(); }
 };
 
 // Throws CorruptData if the page has fewer bytes than its rows need.

@@ -9,6 +9,7 @@
 
 #include "base/bits.hpp"
 #include "codecs/bitpacking.hpp"
+#include "pages/take_flat_rows.hpp"
 
 namespace lance {
 namespace {
@@ -802,14 +803,15 @@ size_t ColumnPages::page_of(int64_t row) const {
   return static_cast<size_t>(above - starts.begin()) - 1;
 }
 
+bool ColumnPages::is_flat() const {
+  return std::any_of(flat_pages.begin(), flat_pages.end(), [](const auto* page) { return page != nullptr; });
+}
+
 std::vector<size_t> ColumnPages::unknown(Bytes rows) const {
   std::vector<size_t> found;
-  if (std::find(pages.begin(), pages.end(), nullptr) == pages.end()) {
-    return found;
-  }
   for (size_t k = 0; k < rows.size / 8; ++k) {
     size_t number = page_of(load<int64_t>(rows.data + 8 * k));
-    bool is_unknown = number < pages.size() && pages[number] == nullptr;
+    bool is_unknown = number < pages.size() && !is_known(number);
     if (is_unknown && (found.empty() || found.back() != number)) {
       found.push_back(number);
     }
@@ -844,6 +846,14 @@ std::vector<std::optional<DecodedRows>> take_rows(const std::vector<RowsToTake>&
   std::vector<std::optional<DecodedRows>> taken(num_columns);
   for (size_t i = 0; i < num_columns; ++i) {
     try {
+      if (!parts.empty() && parts[0].columns[i]->is_flat()) {
+        std::vector<FlatRowsToTake> flat;
+        for (const RowsToTake& part : parts) {
+          flat.push_back({part.columns[i], part.rows, part.places, files.at(part.columns[i]->file)});
+        }
+        taken[i] = take_flat_rows(flat, num_rows, copier);
+        continue;
+      }
       bool has_lists = !parts.empty() && are_lists(*parts[0].columns[i]);
       Column column(num_rows, has_lists, copier);
       for (const RowsToTake& part : parts) {

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 
 from lance_core.encodings.v2_1.direct import direct_array
 from lance_core.kernels import (
+    ColumnPages,
     CorruptData,
     FlatPage,
     PieceReader,
     decode_batches,
     decode_rows,
     match_intervals,
+    take_rows,
 )
 from support.descriptors import kept_open
 from support.draws import draws
@@ -61,7 +63,33 @@ def decoded(
     assert batches.is_there == [True]
     schema = pa.schema([("c", data_type)])
     assert pa.RecordBatch._import_from_c(batches.address, schema).column(0).equals(array)
+    rows = np.random.default_rng(end).integers(start, end, 6)
+    one = taken([page], [0, end], file, rows.tolist(), data_type)
+    if start == 0:
+        assert one is not None
+        assert one.equals(array.take(pa.array(rows)))
     return array
+
+
+def taken(
+    pages: Sequence[FlatPage | None],
+    starts: Sequence[int],
+    file: PieceReader,
+    rows: Sequence[int],
+    data_type: pa.DataType,
+) -> pa.Array | None:
+    """Single rows of a column of pages that begin at rows `starts`; None if the kernel refuses them.
+
+    Each row gets the place of its opposite, so that the result is reversed.
+    """
+    column = ColumnPages(list(pages), inputs.int64s(starts), file)
+    places = inputs.int64s(range(len(rows))[::-1])
+    result = take_rows([([column], inputs.int64s(rows), places)], 1, len(rows))
+    if result.is_there == [False]:
+        return None
+    array = pa.RecordBatch._import_from_c(result.address, pa.schema([("c", data_type)])).column(0)
+    array.validate(full=True)
+    return array.take(pa.array(range(len(rows))[::-1]))
 
 
 def texts(seed: int, num_rows: int, share: float) -> list[str | None]:
@@ -152,6 +180,32 @@ def with_dictionary(rows: Sequence[str | None], bits: int, index_bits: int) -> t
     return FlatPage(len(rows), index_bits, (0, indices.nbytes), None, None, known), indices.tobytes()
 
 
+@pytest.mark.parametrize("map_after", [0, 1 << 60], ids=["mapped", "called"])
+def test_rows_of_several_pages_are_taken_together(map_after: int) -> None:
+    """Strings with their ends and with a dictionary, whose rows share bytes and ranges."""
+    first, second = texts(3, 40, 0.2), texts(4, 30, 0.2)
+    with_items, indices = with_dictionary(first, 32, 16)
+    # The second page lies behind the indices of the first.
+    behind = len(indices)
+    _, ends = with_ends(second, 32)
+    parts = [(row or "").encode() for row in second]
+    adjustment = sum(map(len, parts)) + 1
+    data = (behind + 8 * 30, len(ends) - 8 * 30), adjustment, 32
+    page = FlatPage(30, 64, (behind, 8 * 30), None, data)
+    rows = [69, 40, 41, 42, 41, 0, 39, 5, 55, 5]
+    expected = pa.array([[*first, *second][row] for row in rows])
+    with file_of(indices + ends, map_after) as file:
+        for _ in range(2):
+            found = taken([with_items, page], [0, 40, 70], file, rows, pa.string())
+            assert found is not None
+            assert found.equals(expected)
+        assert taken([with_items, None], [0, 40, 70], file, [3, 40], pa.string()) is None
+        assert taken([with_items, None], [0, 40, 70], file, [3, 39], pa.string()) is not None
+        assert taken([with_items, page], [0, 40, 71], file, [70], pa.string()) is None
+        assert taken([with_items, page], [0, 40, 70], file, [-1], pa.string()) is None
+        assert taken([with_items, FlatPage(30, 8, (0, 30))], [0, 40, 70], file, [3, 40], pa.string()) is None
+
+
 @pytest.mark.parametrize("damage", ["decreasing", "too far", "index"])
 def test_damaged_pages_are_left_to_the_decoder_that_names_them(damage: str) -> None:
     """T22"""
@@ -165,6 +219,8 @@ def test_damaged_pages_are_left_to_the_decoder_that_names_them(damage: str) -> N
     with file_of(bytes(changed)) as file:
         assert decoded(page, file, 0, 4, pa.string()) is None
         assert decoded(page, file, 3, 4, pa.string()) is not None
+        assert taken([page], [0, 4], file, [1], pa.string()) is None
+        assert taken([page], [0, 4], file, [3], pa.string()) is not None
 
 
 @pytest.mark.parametrize(

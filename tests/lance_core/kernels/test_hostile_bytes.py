@@ -225,7 +225,11 @@ def flat_rows(data: memoryview, kind: str) -> object:
     descriptor = os.memfd_create("page")
     try:
         os.write(descriptor, data)
-        rows = rows_of((pages, kernels.PieceReader(kept_open(descriptor), size, 0, 0), 1, 4))
+        reader = kernels.PieceReader(kept_open(descriptor), size, 0, 0)
+        rows = rows_of((pages, reader, 1, 4))
+        column = kernels.ColumnPages([pages], inputs.int64s([0, 4]), reader)
+        taken = kernels.take_rows([([column], inputs.int64s([1, 2, 3]), None)], 1, 3)
+        assert taken.is_there == [True] or rows is None
     finally:
         os.close(descriptor)
     if rows is None:

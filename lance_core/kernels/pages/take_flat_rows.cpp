@@ -1,0 +1,270 @@
+#include "pages/take_flat_rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "base/bits.hpp"
+#include "base/variable.hpp"
+
+namespace lance {
+namespace {
+
+// A wanted row: its page, its number in the page, and its file.
+struct FlatCell {
+  const FlatPage* page = nullptr;
+  size_t row = 0;
+  PieceReader* file = nullptr;
+  const FileMap* map = nullptr;
+};
+
+// Copies of short byte ranges of several files.
+class FileCopies {
+ public:
+  explicit FileCopies(const GuardedCopies& copier) : copier_(copier) {}
+
+  // Adds bytes of a part of the file of a cell.
+  void add(const FlatCell& cell, FilePart part, size_t begin, size_t length, uint8_t* to) {
+    size_t file_bytes = cell.file->file_bytes();
+    if (begin > part.size || length > part.size - begin || part.offset > file_bytes ||
+        begin + length > file_bytes - part.offset) {
+      corrupt("%zu bytes at %zu of a buffer of %zu bytes at %zu", length, begin, part.size, part.offset);
+    }
+    if (length == 0) {
+      return;
+    }
+    if (cell.map != nullptr) {
+      mapped_.push_back({cell.map->data() + part.offset + begin, length, to});
+    } else {
+      unmapped_[cell.file].push_back({part.offset + begin, length, to});
+    }
+  }
+
+  void run() {
+    if (!copier_.run(mapped_)) {
+      corrupt("a file ends inside its pages");
+    }
+    for (auto& [file, copies] : unmapped_) {
+      read(*file, copies);
+    }
+    mapped_.clear();
+    unmapped_.clear();
+  }
+
+ private:
+  struct FileCopy {
+    size_t offset;
+    size_t length;
+    uint8_t* to;
+  };
+
+  // Reads the union of the ranges, since neighbouring rows share bytes, and copies each range out of it.
+  static void read(PieceReader& file, std::vector<FileCopy>& copies) {
+    std::sort(copies.begin(), copies.end(), [](const FileCopy& a, const FileCopy& b) { return a.offset < b.offset; });
+    std::vector<int64_t> offsets, lengths;
+    for (const FileCopy& copy : copies) {
+      auto begin = static_cast<int64_t>(copy.offset), end = begin + static_cast<int64_t>(copy.length);
+      if (offsets.empty() || begin > offsets.back() + lengths.back()) {
+        offsets.push_back(begin);
+        lengths.push_back(end - begin);
+      } else {
+        lengths.back() = std::max(lengths.back(), end - offsets.back());
+      }
+    }
+    auto bytes = [](const std::vector<int64_t>& numbers) {
+      return Bytes{reinterpret_cast<const uint8_t*>(numbers.data()), numbers.size() * 8};
+    };
+    Pieces pieces = file.read({{bytes(offsets), bytes(lengths)}});
+    if (pieces.error != 0 || pieces.end >= 0) {
+      corrupt("pages could not be read");
+    }
+    const uint8_t* from = pieces.data[0].data();
+    size_t k = 0;
+    for (const FileCopy& copy : copies) {
+      auto begin = static_cast<int64_t>(copy.offset);
+      while (begin >= offsets[k] + lengths[k]) {
+        from += lengths[k++];
+      }
+      std::memcpy(copy.to, from + (begin - offsets[k]), copy.length);
+    }
+  }
+
+  const GuardedCopies& copier_;
+  std::vector<Copy> mapped_;
+  std::map<PieceReader*, std::vector<FileCopy>> unmapped_;
+};
+
+std::vector<FlatCell> located(const std::vector<FlatRowsToTake>& parts, size_t num_rows) {
+  std::vector<FlatCell> cells(num_rows);
+  for (const FlatRowsToTake& part : parts) {
+    const ColumnPages& column = *part.column;
+    for (size_t k = 0; k < part.rows.size / 8; ++k) {
+      auto row = load<int64_t>(part.rows.data + 8 * k);
+      auto place = part.places.data == nullptr ? k : load<uint64_t>(part.places.data + 8 * k);
+      size_t number = column.page_of(row);
+      const FlatPage* page = number < column.num_pages() ? column.flat_pages[number] : nullptr;
+      if (page == nullptr || place >= num_rows) {
+        corrupt("row %lld of %lld, whose page is not known", static_cast<long long>(row),
+                static_cast<long long>(column.starts.back()));
+      }
+      row -= column.starts[number];
+      if (static_cast<size_t>(row) >= page->num_rows) {
+        corrupt("row %lld of a page of %zu", static_cast<long long>(row), page->num_rows);
+      }
+      cells[place] = {page, static_cast<size_t>(row), column.file, part.map};
+    }
+  }
+  for (const FlatCell& cell : cells) {
+    if (cell.page == nullptr) {
+      corrupt("a row that no file gives");
+    }
+    if (cell.page->has_offsets() != cells[0].page->has_offsets() ||
+        cell.page->value_bits() != cells[0].page->value_bits()) {
+      corrupt("pages of different types in a column");
+    }
+  }
+  return cells;
+}
+
+// Returns a bitmap of what is valid; none if all is.
+template <class IsValid>
+std::optional<Block> bitmap_of(size_t n, IsValid is_valid) {
+  Block bitmap(ceil8(n));
+  BitWriter writer(bitmap.data());
+  bool all = true;
+  for (size_t k = 0; k < n; ++k) {
+    bool valid = is_valid(k);
+    all &= valid;
+    writer.append(valid);
+  }
+  return all ? std::nullopt : std::optional<Block>(std::move(bitmap));
+}
+
+bool bit_of(const std::vector<uint8_t>& bytes, size_t k, size_t row) { return (bytes[k] >> (row % 8) & 1) != 0; }
+
+void take_fixed(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedRows& result) {
+  size_t n = cells.size(), bits = cells[0].page->bits, width = bits / 8;
+  std::vector<uint8_t> validity(n, 0xff), bytes(bits == 1 ? n : 0);
+  Block values(bits == 1 ? ceil8(n) : n * width);
+  for (size_t k = 0; k < n; ++k) {
+    const auto& [page, row, file, map] = cells[k];
+    if (bits == 1) {
+      copies.add(cells[k], page->values, row / 8, 1, &bytes[k]);
+    } else {
+      copies.add(cells[k], page->values, row * width, width, values.data() + k * width);
+    }
+    if (page->validity) {
+      copies.add(cells[k], *page->validity, row / 8, 1, &validity[k]);
+    }
+  }
+  copies.run();
+  if (bits == 1) {
+    BitWriter writer(values.data());
+    for (size_t k = 0; k < n; ++k) {
+      writer.append(bit_of(bytes, k, cells[k].row));
+    }
+  }
+  result.values = std::move(values);
+  result.validity = bitmap_of(n, [&](size_t k) { return bit_of(validity, k, cells[k].row); });
+}
+
+// A string: its first byte in the file, or its bytes if it is an item.
+struct Text {
+  size_t begin = 0;
+  size_t length = 0;
+  bool is_valid = true;
+  const uint8_t* item = nullptr;
+};
+
+Text text_at(const FlatText& text, uint64_t begin, uint64_t end) {
+  // The end of a null is larger by the adjustment.
+  bool is_valid = end < text.null_adjustment;
+  begin -= begin < text.null_adjustment ? 0 : text.null_adjustment;
+  end -= is_valid ? 0 : text.null_adjustment;
+  if (begin > end || end > text.data.size) {
+    corrupt("a string at [%llu, %llu) of %zu bytes", static_cast<unsigned long long>(begin),
+            static_cast<unsigned long long>(end), text.data.size);
+  }
+  return {begin, end - begin, is_valid};
+}
+
+Text item_at(const Items& items, uint64_t index) {
+  if (index >= items.count || index + 1 >= items.offsets.size / offset_bytes(items.offset_bits)) {
+    corrupt("dictionary index %llu of %zu items", static_cast<unsigned long long>(index), items.count);
+  }
+  OffsetReader offsets(items.offsets.data, items.offset_bits);
+  size_t begin = offsets[index], end = offsets[index + 1];
+  if (end < begin) {
+    corrupt("dictionary item %llu at [%zu, %zu)", static_cast<unsigned long long>(index), begin, end);
+  }
+  return {0, end - begin, index != 0, items.data.slice(begin, end - begin).data};
+}
+
+void take_texts(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedRows& result) {
+  size_t n = cells.size();
+  unsigned offset_bits = cells[0].page->value_bits();
+  // Of a string its beginning and its end; of an index the second number alone.
+  std::vector<std::array<uint64_t, 2>> numbers(n);
+  for (size_t k = 0; k < n; ++k) {
+    const auto& [page, row, file, map] = cells[k];
+    size_t width = page->bits / 8;  // hosts are little-endian
+    size_t before = page->text && row > 0 ? 1 : 0;
+    auto* to = reinterpret_cast<uint8_t*>(&numbers[k][1 - before]);
+    copies.add(cells[k], page->values, (row - before) * width, (1 + before) * width, to);
+  }
+  copies.run();
+  std::vector<Text> texts(n);
+  size_t total = 0;
+  for (size_t k = 0; k < n; ++k) {
+    const FlatPage& page = *cells[k].page;
+    texts[k] = page.text ? text_at(*page.text, numbers[k][0], numbers[k][1]) : item_at(*page.items, numbers[k][1]);
+    total += texts[k].length;
+  }
+  if (offset_bits == 32 && total > INT32_MAX) {
+    throw OffsetOverflow("more bytes than 32-bit offsets can address");
+  }
+  Block offsets((n + 1) * offset_bytes(offset_bits)), data(total);
+  size_t end = 0;
+  auto put_offset = [&](size_t k) {
+    if (offset_bits == 64) {
+      store<uint64_t>(offsets.data() + 8 * k, end);
+    } else {
+      store(offsets.data() + 4 * k, static_cast<uint32_t>(end));
+    }
+  };
+  put_offset(0);
+  for (size_t k = 0; k < n; ++k) {
+    const Text& text = texts[k];
+    if (cells[k].page->text) {
+      copies.add(cells[k], cells[k].page->text->data, text.begin, text.length, data.data() + end);
+    } else {
+      copy_bytes(data.data() + end, text.item, text.length);
+    }
+    end += text.length;
+    put_offset(k + 1);
+  }
+  copies.run();
+  result.values = std::move(offsets);
+  result.data = std::move(data);
+  result.validity = bitmap_of(n, [&](size_t k) { return texts[k].is_valid; });
+}
+
+}  // namespace
+
+DecodedRows take_flat_rows(const std::vector<FlatRowsToTake>& parts, size_t num_rows, const GuardedCopies& copier) {
+  if (num_rows == 0) {
+    corrupt("a column without rows");
+  }
+  std::vector<FlatCell> cells = located(parts, num_rows);
+  FileCopies copies(copier);
+  DecodedRows result;
+  result.num_values = num_rows;
+  if (cells[0].page->has_offsets()) {
+    take_texts(cells, copies, result);
+  } else {
+    take_fixed(cells, copies, result);
+  }
+  return result;
+}
+
+}  // namespace lance
