@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 
 #include "base/common.hpp"
+#include "base/pool.hpp"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -107,5 +109,19 @@ class BitWriter {
   uint8_t* out_;
   size_t position_ = 0;
 };
+
+// Returns the bitmap of `n` values of which `is_valid(k)` are valid; none if all are.
+template <class IsValid>
+std::optional<Block> validity_of(size_t n, IsValid is_valid) {
+  Block bitmap(ceil8(n));
+  BitWriter writer(bitmap.data());
+  bool all = true;
+  for (size_t k = 0; k < n; ++k) {
+    bool valid = is_valid(k);
+    all &= valid;
+    writer.append(valid);
+  }
+  return all ? std::nullopt : std::optional<Block>(std::move(bitmap));
+}
 
 }  // namespace lance

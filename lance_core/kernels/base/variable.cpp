@@ -13,6 +13,18 @@ size_t offset_bytes(unsigned offset_bits) {
   return offset_bits / 8;
 }
 
+Block offsets_of(const std::vector<size_t>& ends, unsigned offset_bits) {
+  Block offsets(ends.size() * offset_bytes(offset_bits));
+  for (size_t k = 0; k < ends.size(); ++k) {
+    if (offset_bits == 32) {
+      store(offsets.data() + 4 * k, static_cast<uint32_t>(ends[k]));
+    } else {
+      store(offsets.data() + 8 * k, static_cast<uint64_t>(ends[k]));
+    }
+  }
+  return offsets;
+}
+
 namespace {
 
 // Writes the offsets of one chunk, moved to begin at `base`. Returns false if they decrease.

@@ -41,6 +41,9 @@ class OffsetReader {
 
 size_t offset_bytes(unsigned offset_bits);
 
+// Returns numbers as offsets. The caller has checked that they fit.
+Block offsets_of(const std::vector<size_t>& ends, unsigned offset_bits);
+
 // Returns the `i`-th of the `n` values of a chunk. The caller has checked that the chunk has room for their offsets.
 template <class T>
 inline Bytes variable_value(Bytes chunk, size_t n, size_t i, size_t index) {

@@ -126,20 +126,6 @@ std::vector<FlatCell> located(const std::vector<FlatRowsToTake>& parts, size_t n
   return cells;
 }
 
-// Returns a bitmap of what is valid; none if all is.
-template <class IsValid>
-std::optional<Block> bitmap_of(size_t n, IsValid is_valid) {
-  Block bitmap(ceil8(n));
-  BitWriter writer(bitmap.data());
-  bool all = true;
-  for (size_t k = 0; k < n; ++k) {
-    bool valid = is_valid(k);
-    all &= valid;
-    writer.append(valid);
-  }
-  return all ? std::nullopt : std::optional<Block>(std::move(bitmap));
-}
-
 bool bit_of(const std::vector<uint8_t>& bytes, size_t k, size_t row) { return (bytes[k] >> (row % 8) & 1) != 0; }
 
 void take_fixed(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedRows& result) {
@@ -165,7 +151,7 @@ void take_fixed(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedR
     }
   }
   result.values = std::move(values);
-  result.validity = bitmap_of(n, [&](size_t k) { return bit_of(validity, k, cells[k].row); });
+  result.validity = validity_of(n, [&](size_t k) { return bit_of(validity, k, cells[k].row); });
 }
 
 // A string: its first byte in the file, or its bytes if it is an item.
@@ -223,30 +209,21 @@ void take_texts(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedR
   if (offset_bits == 32 && total > INT32_MAX) {
     throw OffsetOverflow("more bytes than 32-bit offsets can address");
   }
-  Block offsets((n + 1) * offset_bytes(offset_bits)), data(total);
-  size_t end = 0;
-  auto put_offset = [&](size_t k) {
-    if (offset_bits == 64) {
-      store<uint64_t>(offsets.data() + 8 * k, end);
-    } else {
-      store(offsets.data() + 4 * k, static_cast<uint32_t>(end));
-    }
-  };
-  put_offset(0);
+  Block data(total);
+  std::vector<size_t> ends{0};
   for (size_t k = 0; k < n; ++k) {
     const Text& text = texts[k];
     if (cells[k].page->text) {
-      copies.add(cells[k], cells[k].page->text->data, text.begin, text.length, data.data() + end);
+      copies.add(cells[k], cells[k].page->text->data, text.begin, text.length, data.data() + ends[k]);
     } else {
-      copy_bytes(data.data() + end, text.item, text.length);
+      copy_bytes(data.data() + ends[k], text.item, text.length);
     }
-    end += text.length;
-    put_offset(k + 1);
+    ends.push_back(ends[k] + text.length);
   }
   copies.run();
-  result.values = std::move(offsets);
+  result.values = offsets_of(ends, offset_bits);
   result.data = std::move(data);
-  result.validity = bitmap_of(n, [&](size_t k) { return texts[k].is_valid; });
+  result.validity = validity_of(n, [&](size_t k) { return texts[k].is_valid; });
 }
 
 }  // namespace
