@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
+from lance_core.encodings.values import offset_bits
 from lance_core.index.scalar.questions import Between, OneOf, Question, StartsWith
 from lance_core.kernels import search_strings
 
@@ -113,11 +114,11 @@ class ByteKeys:
 
 
 def strings_of(values: pa.Array) -> tuple[memoryview, pa.Buffer | None, int]:
-    """Return binaries without nulls as the kernels of searches take them: offsets, data, bits of an
-    offset.
+    """Return texts or binaries without nulls as the kernels of searches take them: offsets, data, bits of
+    an offset.
     """
     _, offsets, data = values.buffers()
-    bits = 64 if types.is_large_binary(values.type) else 32
+    bits = offset_bits(values.type)
     width = bits // 8
     whole = memoryview(offsets) if offsets else memoryview(bytes(width))
     return whole[values.offset * width : (values.offset + len(values) + 1) * width], data, bits

@@ -111,6 +111,27 @@ def test_every_kind_in_every_file_version(
         run(tmp_path, name, kind, version, stable, seed, changes=5)
 
 
+@pytest.mark.parametrize("library", [lance, lance_core], ids=["reference", "ours"])
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=lambda kind: str(kind)
+)
+def test_a_bloom_filter_finds_texts_and_bytes(kind: pa.DataType, library: Any, tmp_path: Path) -> None:
+    """No zone has the empty text, whose hash must not stand for that of another one."""
+    path = str(tmp_path / "t")
+    names = pa.array([f"v{number}" for number in range(200)]).cast(kind)
+    lance.write_dataset(pa.table({"id": range(200), "c": names}), path, max_rows_per_file=10)
+    library.dataset(path).create_scalar_index("c", "BLOOMFILTER")
+    ours = lance_core.dataset(path)
+    for expected in ([5], [5, 6], [5, 60, 77], [0, 99, 150, 199]):
+        texts = [f"v{number}" for number in expected]
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            query = f"c IN ({', '.join(f'X{text.encode().hex()!r}' for text in texts)})"
+        else:
+            query = f"c IN ({', '.join(map(repr, texts))})"
+        assert ours.scanner(filter=query).explain().indices
+        assert ids(ours, query) == expected
+
+
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 def test_a_merge_looks_its_keys_up(stable: bool, tmp_path: Path) -> None:
     """A merge reads the rows that an index finds, and the rows that no index covers."""
