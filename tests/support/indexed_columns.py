@@ -103,7 +103,14 @@ COLUMNS = {
         pa.float64(),
         _of(_PLACES),
         _compared("-2.5", "0.0", "7.0"),
-        others=["{c} > 1000.0", "{c} = 'NaN'::double", "isnan({c})", "{c} <= 'NaN'::double"],
+        others=[
+            "{c} > 1000.0",
+            "{c} = 'NaN'::double",
+            "isnan({c})",
+            "{c} <= 'NaN'::double",
+            "{c} > 'NaN'::double",
+            "{c} NOT BETWEEN 'NaN'::double AND 7.0",
+        ],
     ),
     "float32": IndexedColumn(pa.float32(), _of(_PLACES), _compared("-2.5", "0.0", "7.0")),
     "float16": IndexedColumn(

@@ -159,7 +159,8 @@ def has_order(kind: pa.DataType) -> bool:
 
 
 def ranges_of(question: Question, kind: pa.DataType) -> list[KeyRanges] | None:
-    """Return the disjoint ranges of the keys that meet a condition; None for other kinds of conditions.
+    """Return the disjoint ranges of the keys that meet a condition, at least one; None for other kinds of
+    conditions.
 
     Args:
         question: The condition.
@@ -282,7 +283,7 @@ def _floats_between(question: Between, kind: pa.DataType) -> list[KeyRanges]:
     low, high = (None if end is None else end.as_py() for end in (question.low, question.high))
     with_nan = high is None or (high != high and question.with_high)
     if low is not None and low != low:
-        return _nan_ranges(kind) if with_nan and question.with_low else []
+        return _nan_ranges(kind) if with_nan and question.with_low else _floats_one_of(pa.array([], kind))
     first, with_first = (-np.inf, True) if low is None else (low, question.with_low)
     last, with_last = (np.inf, True) if high is None or high != high else (high, question.with_high)
     if first == 0:
