@@ -41,6 +41,7 @@ class Comparer:
         self.vectors = vectors
         self.metric = metric
         self.kernel = kernels.Comparison(values.data, vectors.dimension, vectors.element, metric)
+        self._num_queries = len(values)
         self._lower, self._upper = query.lower, query.upper
 
     def nearest(
@@ -96,7 +97,10 @@ class Comparer:
             return None
         files = [(pages, rows.data, places.data) for pages, rows, places in parts]
         found = kernels.distances_in_files(self.kernel, files, num_rows)
-        return None if found is None else np.frombuffer(memoryview(found), np.float32).reshape(-1, num_rows)
+        if found is None:
+            return None
+        distances: Distances = np.frombuffer(memoryview(found), np.float32)
+        return distances.reshape(self._num_queries, num_rows)
 
     def in_file(
         self, place: PlainValues, k: int, rows: Offsets | None, keys: Keys | None

@@ -61,6 +61,8 @@ def coded(tmp_path_factory: pytest.TempPathFactory) -> lance_core.LanceDataset:
         {"filter": "group = 3", "prefilter": True},
         {"filter": "id < 20", "prefilter": True, "k": 50},
         {"filter": "group = 3"},
+        {"filter": "id < 0", "prefilter": True},
+        {"filter": "id < 0", "prefilter": True, "refine_factor": 2},
         {"refine_factor": 2},
     ],
     ids=str,
