@@ -15,7 +15,7 @@ from lance_core.changes.indexing.kinds import KINDS, name_of_kind
 from lance_core.changes.indexing.segment import IndexRequest, build_segment, rows_to_index
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
-from lance_core.commit.index_section import coverage, index_entries
+from lance_core.commit.index_section import coverage, index_entries, names_rows_by_id
 from lance_core.errors import (
     CommitUnknownError,
     IndexNotFoundError,
@@ -23,6 +23,7 @@ from lance_core.errors import (
     LanceError,
     UnsupportedFeatureError,
 )
+from lance_core.index.build import RowKeys
 from lance_core.index.progress import Observer, unobserved
 from lance_core.proto import table_pb2
 from lance_core.table.manifest import Manifest
@@ -61,7 +62,8 @@ def optimize_indices(
     The newest segments of an index are replaced by one segment, which covers their fragments and all that no
     segment covers. An index that covers all fragments does not change, unless several segments are joined.
     If a partition of a vector index has become too small or too large, one segment with other partitions
-    replaces all segments, unless `num_indices_to_merge` is given.
+    replaces all segments, unless `num_indices_to_merge` is given. In a table with stable row ids, one segment
+    replaces all segments of a B-tree if one of them names rows by address, as the reference builds them.
 
     Args:
         snapshot: The opened version.
@@ -123,6 +125,8 @@ def _tasks(
     manifest = snapshot.manifest
     existing = pyroaring.BitMap(manifest.fragment_by_id)
     for segments in _indices(snapshot, names):
+        kind = name_of_kind(segments[0])
+        assert kind is not None
         covered = pyroaring.BitMap().union(*map(coverage, segments)) & existing
         uncovered = existing - covered
         if most is None and uncovered and not retrain:
@@ -136,6 +140,11 @@ def _tasks(
             continue
         # A segment that covers nothing is replaced by the first segment that does.
         replaced += [each for each in segments if each not in replaced and not coverage(each) & existing]
+        # The reference refuses an index whose segments name rows in different ways.
+        by_id = KINDS[kind].row_keys is RowKeys.IDS and manifest.has_stable_row_ids
+        kept = [each for each in segments if each not in replaced]
+        if any(names_rows_by_id(each, manifest.has_stable_row_ids) != by_id for each in kept):
+            replaced = segments
         known = pyroaring.BitMap().union(*map(coverage, replaced)) & existing
         yield _Task(replaced, _request(snapshot, segments[-1], known | uncovered, retrain=retrain))
 

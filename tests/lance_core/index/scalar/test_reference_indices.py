@@ -132,6 +132,31 @@ def test_a_bloom_filter_finds_texts_and_bytes(kind: pa.DataType, library: Any, t
         assert ids(ours, query) == expected
 
 
+@pytest.mark.parametrize("merged", [None, 0])
+@pytest.mark.parametrize("segments", [1, 2])
+def test_segments_are_not_mixed_with_those_of_the_reference(
+    segments: int, merged: int | None, tmp_path: Path
+) -> None:
+    """With stable row ids, B-trees of the reference name rows by address, and it refuses both ways in one."""
+    path = str(tmp_path / "t")
+    rows = pa.table({"n": range(100)})
+    dataset = lance.write_dataset(rows, path, enable_stable_row_ids=True)
+    dataset.create_scalar_index("n", "BTREE")
+    for _ in range(segments - 1):
+        dataset.insert(rows)
+        dataset.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(dataset.describe_indices()[0].segments) == segments
+    ours = lance_core.dataset(path)
+    ours.insert(rows)
+    ours.optimize.optimize_indices(num_indices_to_merge=merged)
+    for one in (ours, lance.dataset(path)):
+        assert one.count_rows("n = 7") == segments + 1
+    ours.insert(rows)
+    ours.optimize.optimize_indices(num_indices_to_merge=0)
+    assert len(ours.describe_indices()[0].segments) == 2
+    assert lance.dataset(path).count_rows("n = 7") == segments + 2
+
+
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 def test_a_merge_looks_its_keys_up(stable: bool, tmp_path: Path) -> None:
     """A merge reads the rows that an index finds, and the rows that no index covers."""
