@@ -18,6 +18,7 @@ from lance_core.commit.index_section import (
     coverage,
     index_entries,
     kind_of,
+    names_rows_by_id,
 )
 from lance_core.errors import CommitUnknownError, InvalidInputError, LanceError, StorageError
 from lance_core.index.progress import Observer, unobserved
@@ -105,8 +106,8 @@ def commit_segments(
 
     Raises:
         InvalidInputError: There are no segments, two segments share a fragment, are of different kinds or on
-            other columns, the name is in use by another index, or a segment of the index would have to go
-            although it covers further fragments.
+            other columns, or name rows in different ways, the name is in use by another index, or a segment
+            of the index would have to go although it covers further fragments.
         CommitConflictError: Fragments were rewritten since the segments were built. Their files stay.
         CommitUnknownError: The storage did not tell whether the version was made.
     """
@@ -129,6 +130,13 @@ def commit_segments(
         existing = _segments_named(current.manifest, name)
         _check_name(existing, name, IndexedColumn.resolve(current.manifest.schema, column), True)
         removed = _replaced_segments(current.manifest, existing, segments[0], covered)
+        kept = [segment for segment in existing if segment not in removed]
+        stable = current.manifest.has_stable_row_ids
+        if len({names_rows_by_id(segment, stable) for segment in [*named, *kept]}) > 1:
+            raise InvalidInputError(
+                f"segments of index {name} would name rows by id and by address, which the reference "
+                "refuses; build a segment of all fragments"
+            )
         transaction = new_transaction(built_on, uuid=transaction_id)
         return commit(current.storage, create_index_transaction(transaction, named, removed), sync=sync)
 

@@ -157,6 +157,21 @@ def test_segments_are_not_mixed_with_those_of_the_reference(
     assert lance.dataset(path).count_rows("n = 7") == segments + 2
 
 
+def test_a_segment_that_does_not_fit_those_of_the_reference_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"n": range(100)})
+    dataset = lance.write_dataset(rows, path, enable_stable_row_ids=True)
+    dataset.create_scalar_index("n", "BTREE")
+    ours = lance_core.dataset(path)
+    ours.insert(rows)
+    segment = ours.create_index_uncommitted("n", "BTREE", "n_idx", fragment_ids=[1])
+    with pytest.raises(lance_core.InvalidInputError, match="name rows by id and by address"):
+        ours.commit_existing_index_segments("n_idx", "n", [segment])
+    whole = ours.create_index_uncommitted("n", "BTREE", "n_idx", fragment_ids=[0, 1])
+    ours.commit_existing_index_segments("n_idx", "n", [whole])
+    assert lance.dataset(path).count_rows("n = 7") == 2
+
+
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable"])
 def test_a_merge_looks_its_keys_up(stable: bool, tmp_path: Path) -> None:
     """A merge reads the rows that an index finds, and the rows that no index covers."""
