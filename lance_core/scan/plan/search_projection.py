@@ -16,6 +16,7 @@ from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Column, Expression, columns, conjuncts
 from lance_core.scan.plan.nearest import QUERY_INDEX, score_fields
 from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.ordering import project_order
 from lance_core.scan.plan.projection import (
     ROW_ADDRESS,
     ROW_ID,
@@ -111,6 +112,7 @@ def _resolved(schema: Schema, options: ScanOptions, scores: dict[str, pa.Field])
     row_columns = (ROW_ID,) * options.with_row_id + (ROW_ADDRESS,) * options.with_row_address
     outputs = [pair for pair in outputs if pair[0] not in row_columns]
     outputs += [(name, name) for name in row_columns]
+    project_order(schema, [each for each in options.order_by if each.column_name not in scores])
     order = [
         Score(each.column_name) if each.column_name in scores else each.column_name
         for each in options.order_by

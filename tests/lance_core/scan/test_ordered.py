@@ -204,11 +204,13 @@ def test_columns_without_an_order_are_refused_by_name(
     tmp_path: Path, order_by: list, error: type[Exception], words: str
 ) -> None:
     blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
-    table = pa.table({"camelCase": [1], "list": [[1]], "json": pa.array(["{}"], pa.json_())})
+    vectors = pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))
+    table = pa.table({"camelCase": [1], "list": [[1]], "json": pa.array(["{}"], pa.json_()), "v": vectors})
     table = table.append_column(blob, pa.array([b"x"], pa.large_binary()))
     dataset = lance_core.write_dataset(table, tmp_path / "d", data_storage_version="2.1")
-    with pytest.raises(error, match=words):
-        dataset.scanner(order_by=order_by)
+    for search in (None, {"column": "v", "q": [1.0, 2.0]}):
+        with pytest.raises(error, match=words):
+            dataset.scanner(order_by=order_by, nearest=search)
     if error is not lance_core.InvalidInputError:
         with pytest.raises(error, match=words):
             lance.dataset(str(tmp_path / "d")).to_table(order_by=order_by)
