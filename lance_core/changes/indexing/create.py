@@ -95,6 +95,7 @@ def commit_segments(
     """Make a version in which an index consists of segments that were built before.
 
     Segments of the index that cover no other fragments are replaced. Segments without a shared fragment stay.
+    New segments that cover nothing are left out if others cover something.
 
     Args:
         snapshot: The opened version.
@@ -114,7 +115,8 @@ def commit_segments(
     field_id = IndexedColumn.resolve(snapshot.manifest.schema, column).field.id
     _check_segments(segments, field_id)
     named = []
-    for segment in segments:
+    # The reference looks for the files of a segment beside others, also if it covers nothing and has none.
+    for segment in [each for each in segments if coverage(each)] or segments[:1]:
         copy = table_pb2.IndexMetadata()
         copy.CopyFrom(segment)
         copy.name = name

@@ -42,6 +42,8 @@ class _Task:
     replaced: list[table_pb2.IndexMetadata]
     request: IndexRequest
     """Request of the new segment."""
+    has_others: bool = False
+    """Whether other segments of the index stay."""
 
 
 def optimize_indices(
@@ -102,13 +104,18 @@ def optimize_indices(
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         try:
             for task in tasks:
-                built.append(build_segment(current, task.request, observer=observer, sync=sync))
+                segment = build_segment(current, task.request, observer=observer, sync=sync)
+                # The reference looks for the files of a segment beside others, also if it covers nothing.
+                if coverage(segment) or not task.has_others:
+                    built.append(segment)
             for entry in caught_up(current, behind, sync=sync):
                 built.append(entry)
             removed += behind
             trimmed = trimmed_reuse(current, built, removed, sync=sync)
             built += trimmed.added
             removed += trimmed.removed
+            if not built and not removed:
+                return current.manifest
             return commit(current.storage, create_index_transaction(transaction, built, removed), sync=sync)
         except CommitUnknownError:
             raise
@@ -146,7 +153,8 @@ def _tasks(
         if any(names_rows_by_id(each, manifest.has_stable_row_ids) != by_id for each in kept):
             replaced = segments
         known = pyroaring.BitMap().union(*map(coverage, replaced)) & existing
-        yield _Task(replaced, _request(snapshot, segments[-1], known | uncovered, retrain=retrain))
+        request = _request(snapshot, segments[-1], known | uncovered, retrain=retrain)
+        yield _Task(replaced, request, has_others=len(replaced) < len(segments))
 
 
 def _balanced(

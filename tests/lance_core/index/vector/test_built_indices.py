@@ -172,6 +172,26 @@ def test_too_few_rows_make_an_index_without_data(tmp_path: Path, num_rows: int, 
     assert len(reference_search(path, vectors[0], 5, kind)) == 5
 
 
+@pytest.mark.parametrize("merged", [None, 0])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ"])
+def test_new_rows_without_vectors_make_no_segment(tmp_path: Path, kind: str, merged: int | None) -> None:
+    """The reference would not open the index: it looks for the files of every segment."""
+    path = tmp_path / "table"
+    vectors = clustered(600, DIMENSION)
+    dataset = build(path, vectors, kind)
+    rows = vector_table(vectors[:2], 600)
+    nulls = pa.nulls(2, rows.schema.field("vector").type)
+    dataset.insert(rows.set_column(rows.schema.names.index("vector"), "vector", nulls))
+    for _ in range(2):
+        dataset.optimize.optimize_indices(num_indices_to_merge=merged)
+        assert len(dataset.describe_indices()[0].segments) == 1
+        assert len(reference_search(path, vectors[0], 5, kind)) == 5
+    dataset.insert(vector_table(vectors[:3], 602))
+    dataset.optimize.optimize_indices(num_indices_to_merge=merged)
+    assert dataset.index_statistics("vector_idx")["num_unindexed_rows"] == 0
+    assert len(reference_search(path, vectors[0], 5, kind)) == 5
+
+
 def test_wrong_options_are_named(tmp_path: Path) -> None:
     dataset = lance_core.write_dataset(vector_table(clustered(300, 12)), str(tmp_path / "table"))
     for options, name in (
@@ -247,6 +267,24 @@ def test_segments_that_were_built_apart(tmp_path: Path) -> None:
     dataset = dataset.commit_existing_index_segments("vector_idx", "vector", [merged])
     assert [len(index.segments) for index in dataset.describe_indices()] == [1]
     assert reference_search(path, vectors[3], 20, "IVF_PQ") == apart
+
+
+def test_a_segment_built_apart_of_rows_without_vectors_is_left_out(tmp_path: Path) -> None:
+    vectors = clustered(600, DIMENSION)
+    path = tmp_path / "table"
+    dataset = lance_core.write_dataset(vector_table(vectors), str(path))
+    rows = vector_table(vectors[:2], 600)
+    nulls = pa.nulls(2, rows.schema.field("vector").type)
+    dataset.insert(rows.set_column(rows.schema.names.index("vector"), "vector", nulls))
+    segments = [
+        dataset.create_index_uncommitted(
+            "vector", "IVF_FLAT", fragment_ids=[n], ivf_centroids=vectors[:2].copy()
+        )
+        for n in (0, 1)
+    ]
+    dataset = dataset.commit_existing_index_segments("vector_idx", "vector", segments)
+    assert [len(index.segments) for index in dataset.describe_indices()] == [1]
+    assert len(reference_search(path, vectors[0], 5, "IVF_FLAT")) == 5
 
 
 @pytest.mark.parametrize(("kind", "metric"), thinned(KINDS, ["l2", "cosine"]))
