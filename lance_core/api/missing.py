@@ -46,7 +46,7 @@ MISSING: Mapping[str, Mapping[str, str]] = {
         "io_buffer_size": _NONE,
     },
     "lance": {
-        "FFILanceTableProvider": "DuckDB, Polars, or the Flight SQL door of a server",
+        "FFILanceTableProvider": "DuckDB, Polars, or `sql` of a dataset",
         "FtsToken": _SEARCH,
         "CompactedSsTable": _WAL,
         "ExecutionPlan": "`explain_plan` of a scan",
@@ -101,7 +101,7 @@ MISSING_MODULES: Mapping[str, str] = {
     "indices": _INDICES,
     "log": "Python's `logging`",
     "mem_wal": _WAL,
-    "namespace": "the Lance REST namespace of a server",
+    "namespace": "paths, or the names of a server (`flight_client`)",
     "otel": "`/metrics` of a server",
     "pydantic": "a schema of Arrow",
     "torch": "functions of PyTorch",
