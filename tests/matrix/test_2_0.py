@@ -1,6 +1,7 @@
 """Every 2.0 case of the matrix, written by the reference and read locally: equal in type and value bits.
 
-By default every type is read once, and one of fifteen other cases; all of them in the long run.
+By default every type, nesting, option and size is read, and a sixteenth of the other cases; all of them in
+the long run.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import pytest
 from support.cases import Case, sample
 from support.cases_2_0 import cases_2_0
 from support.checks import check_local, expected_table, write_case
+from support.products import of_this_run
 
-BY_DEFAULT = 15
+BY_DEFAULT = 16
 """One of so many cases, beside those that have something first."""
 
 
@@ -29,10 +31,10 @@ def dataset_path(tmp_path: Path) -> Iterator[Path]:
 
 def _parameters() -> list[object]:
     chosen = sample(cases_2_0(), BY_DEFAULT)
-    return [
+    return of_this_run(
         pytest.param(case, id=case.name, marks=[] if case.name in chosen else [pytest.mark.long])
         for case in cases_2_0()
-    ]
+    )
 
 
 @pytest.mark.parametrize("case", _parameters())

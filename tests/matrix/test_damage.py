@@ -24,6 +24,7 @@ from support.legacy import legacy_cases, write_legacy
 
 DEFAULT_MUTANTS = 600
 LONG_MUTANTS = 60_000
+MOST_OF_A_WORKER = 2_000
 SILENT_SECONDS = 60.0  # wall clock, for deadlocks on a busy machine; a busy loop ends by its CPU time
 
 SEEDS = (
@@ -105,13 +106,14 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return written
 
 
-def _run(seed: Path, scratch: Path, count: int) -> tuple[Counter[str], list[str]]:
-    """Outcomes of all mutants of one seed, and what went wrong; a dead worker is replaced."""
+def _run(seeds: list[Path], scratch: Path, each: int) -> tuple[Counter[str], list[str]]:
+    """Outcomes of all mutants of the seeds, and what went wrong; a dead worker is replaced."""
     outcomes: Counter[str] = Counter()
     wrong: list[str] = []
-    first = 0
+    first, count = 0, len(seeds) * each
     while first < count:
-        done, problem = _run_worker(seed, scratch, first, count - first, outcomes, wrong)
+        part = min(count - first, MOST_OF_A_WORKER)
+        done, problem = _run_worker(seeds, scratch, each, first, part, outcomes, wrong)
         first += done
         if problem:
             wrong.append(f"{scratch / str(first)}.lance: {problem}")
@@ -120,10 +122,16 @@ def _run(seed: Path, scratch: Path, count: int) -> tuple[Counter[str], list[str]
 
 
 def _run_worker(
-    seed: Path, scratch: Path, first: int, count: int, outcomes: Counter[str], wrong: list[str]
+    seeds: list[Path],
+    scratch: Path,
+    each: int,
+    first: int,
+    count: int,
+    outcomes: Counter[str],
+    wrong: list[str],
 ) -> tuple[int, str]:
     """(mutants finished, how the worker died or "")."""
-    command = [sys.executable, "-m", "support.damage", str(seed), str(scratch), str(first), str(count)]
+    command = [sys.executable, "-m", "support.damage", *map(str, (scratch, each, first, count, *seeds))]
     tests = Path(damage.__file__).parent.parent
     # Arrow's own allocator reserves address space ahead, which a limit cannot tell from use.
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
@@ -163,15 +171,7 @@ def _forward(stream: IO[str], lines: SimpleQueue[str]) -> None:
 
 
 def _check(seeds: list[Path], part: int, parts: int, mutants: int, scratch: Path) -> None:
-    outcomes: Counter[str] = Counter()
-    wrong: list[str] = []
-    per_seed = mutants // len(seeds) + 1
-    for seed in seeds[part::parts]:
-        folder = scratch / seed.stem
-        folder.mkdir()
-        found, problems = _run(seed, folder, per_seed)
-        outcomes += found
-        wrong += problems
+    outcomes, wrong = _run(seeds[part::parts], scratch, mutants // len(seeds) + 1)
     print(f"{sum(outcomes.values())} mutants: {dict(outcomes)}")
     assert not wrong, f"{len(wrong)} mutants went wrong:\n" + "\n".join(wrong[:20])
     assert outcomes["refused"] > outcomes.total() // 10, f"the damage is hardly noticed: {outcomes}"

@@ -1,6 +1,7 @@
 """A representative part of the matrix through a real server: DoGet gives what the reference reads.
 
-By default every type is streamed, and an eighth of the other cases; the whole part in the long run.
+By default every type is streamed in one version, and an eighth of the other cases; the whole part in the long
+run. Both versions of each type are read locally (`test_local.py`): what is sent is what was read.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from support.cases_2_0 import cases_2_0
 from support.checks import expected_table, write_case, write_generated
 from support.comparison import assert_tables_equal
 from support.draws import draws
+from support.products import of_this_run
 from support.reference import FILE_VERSIONS
 from support.server import RunningServer, serving
 from support.strategies import cases
@@ -48,16 +50,16 @@ def _parameters() -> list[object]:
     chosen = [case for number, case in enumerate(all_cases()) if _is_representative(case, number)]
     chosen += [case for case in cases_2_0()[::EVERY_NTH_OF_THE_REST] if not case.long]
     by_default = sample(chosen, BY_DEFAULT)
-    return [
+    return of_this_run(
         pytest.param(
             case,
             version,
             id=f"{version}-{case.name}",
-            marks=[] if case.name in by_default else [pytest.mark.long],
+            marks=[] if case.name in by_default and version == case.one_version else [pytest.mark.long],
         )
         for case in chosen
         for version in case.default_versions
-    ]
+    )
 
 
 @pytest.fixture(scope="module")

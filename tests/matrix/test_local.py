@@ -1,7 +1,7 @@
 """Every case of the matrix, written by the reference and read locally: equal in type and value bits.
 
-By default every type, nesting, option and size is read, and an eighth of the other cases, most in one of the
-two versions; all of them in the long run.
+By default every type, nesting, option and size is read, and a sixteenth of the other cases, most in one of
+the two versions; all of them in the long run.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import pytest
 
 from support.cases import Case, all_cases, sample
 from support.checks import check_local, expected_table, write_case
+from support.products import of_this_run
 
-BY_DEFAULT = 8
+BY_DEFAULT = 16
 """One of so many cases, beside those that have something first."""
 
 
@@ -27,7 +28,7 @@ def _parameters() -> list[object]:
             is_default = case.name in chosen and version in case.default_versions
             marks = [] if is_default else [pytest.mark.long]
             parameters.append(pytest.param(case, version, id=f"{version}-{case.name}", marks=marks))
-    return parameters
+    return of_this_run(parameters)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from support.checks import check_local, expected_table, write_generated
 from support.comparison import assert_tables_equal
 from support.draws import draws
 from support.null_structs import miscounts_its_own
+from support.products import of_this_run
 from support.strategies import cases
 
 VERSIONS = ("2.1", "2.2")
@@ -40,20 +41,16 @@ def dataset_path(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _writes_a_type(case: Case) -> bool:
-    return case.name.startswith("leaf-") and case.name.endswith("-1025")
-
-
 def _parameters() -> list[object]:
     parameters = []
     for case in all_cases():
         for version in sorted(set(case.versions) & set(VERSIONS)):
             name = f"{version}-{case.name}"
-            always = _writes_a_type(case) or name.startswith(ALWAYS)
+            always = case.has_a_type_first or name.startswith(ALWAYS)
             is_long = case.long or (zlib.crc32(name.encode()) % BY_DEFAULT and not always)
             marks = [pytest.mark.long] if is_long else []
             parameters.append(pytest.param(case, version, id=name, marks=marks))
-    return parameters
+    return of_this_run(parameters)
 
 
 def _write(case: Case, version: str, path: Path) -> pa.Table:

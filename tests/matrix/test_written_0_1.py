@@ -1,6 +1,6 @@
 """Every 0.1 case of the matrix that 0.1 files can keep, written by us, read by the reference and by us.
 
-By default an eighth of the cases, among them every type, nesting and size; all of them in the long run.
+By default a sixteenth of the cases, and among them every type, nesting and size; all of them in the long run.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import lance_core
 from support.cases import Case, sample
 from support.checks import check_local, expected_table
 from support.legacy import ROWS_PER_BATCH, kept, legacy_cases
+from support.products import of_this_run
 
-BY_DEFAULT = 8
+BY_DEFAULT = 16
 """One of so many cases, beside those that have something first."""
 
 
@@ -33,10 +34,10 @@ def dataset_path(tmp_path: Path) -> Iterator[Path]:
 def _parameters() -> list[object]:
     cases = [case for case in legacy_cases() if not case.reference_fails]
     chosen = sample((case for case in cases if case.rows <= 10_000), BY_DEFAULT)
-    return [
+    return of_this_run(
         pytest.param(case, id=case.name, marks=[] if case.name in chosen else [pytest.mark.long])
         for case in cases
-    ]
+    )
 
 
 @pytest.mark.parametrize("case", _parameters())

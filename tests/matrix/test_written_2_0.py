@@ -1,12 +1,12 @@
 """Every 2.0 case of the matrix, written by us, read by the reference and by us: equal in type and value.
 
-By default every type is written once, and a part of the other cases; all of them in the long run.
+By default every type, nesting, option and size is written, and a sixteenth of the other cases; all of them in
+the long run.
 """
 
 from __future__ import annotations
 
 import shutil
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.cases import Case
+from support.cases import Case, sample
 from support.cases_2_0 import cases_2_0
 from support.checks import check_local, expected_table
+from support.products import of_this_run
 
-BY_DEFAULT = 4
-"""One of so many cases."""
+BY_DEFAULT = 16
+"""One of so many cases, beside those that have something first."""
 
 
 @pytest.fixture
@@ -31,16 +32,12 @@ def dataset_path(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_long(case: Case) -> bool:
-    chosen = case.name.endswith("-1025") or zlib.crc32(case.name.encode()) % BY_DEFAULT == 0
-    return case.long or not chosen
-
-
 def _parameters() -> list[object]:
-    return [
-        pytest.param(case, id=case.name, marks=[pytest.mark.long] if _is_long(case) else [])
+    chosen = sample(cases_2_0(), BY_DEFAULT)
+    return of_this_run(
+        pytest.param(case, id=case.name, marks=[] if case.name in chosen else [pytest.mark.long])
         for case in cases_2_0()
-    ]
+    )
 
 
 @pytest.mark.parametrize("case", _parameters())

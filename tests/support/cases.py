@@ -75,15 +75,23 @@ class Case:
         return pa.schema([column.field for column in self.columns])
 
     @property
+    def has_a_type_first(self) -> bool:
+        """Whether the case is the one that the default run always reads of its type."""
+        return self.name.startswith("leaf-") and self.name.endswith("-1025")
+
+    @property
     def default_versions(self) -> tuple[str, ...]:
         """Return the file versions that the default run reads for a case: all of them once per type, else
         one, by the name.
         """
         if self.long:
             return ()
-        if self.name.startswith("leaf-") and self.name.endswith("-1025"):
-            return self.versions
-        return (self.versions[zlib.crc32(self.name.encode()) % len(self.versions)],)
+        return self.versions if self.has_a_type_first else (self.one_version,)
+
+    @property
+    def one_version(self) -> str:
+        """Return one of the file versions, by the name."""
+        return self.versions[zlib.crc32(self.name.encode()) % len(self.versions)]
 
     def batches(self) -> list[pa.RecordBatch]:
         """Return the data, the same at every call."""
@@ -107,16 +115,15 @@ def _varied(spec: Spec, page: int) -> Spec:
 
 def sample(cases: Iterable[Case], one_of: int) -> frozenset[str]:
     """Return names of the cases that the default run has: one size of all leaves, the first case with each
-    word of a name, which is a nesting, an option or a size, and one of so many others.
+    word of a name that no case before it has, which is a nesting, an option or a size, and one of so many
+    others. Tables of many pages have the types of leaves, so that only one of so many of them is read.
     """
     seen: set[tuple[str, str]] = set()
     names = set()
-    for case in cases:
+    for case in sorted((case for case in cases if not case.long), key=lambda case: not case.has_a_type_first):
         group, *words = case.name.split("-")
-        found = {(group, word) for word in words}
-        is_type = group == "leaf" and words[-1] == "1025"
-        chosen = is_type or found - seen or zlib.crc32(case.name.encode()) % one_of == 0
-        if chosen and not case.long:
+        found = {("leaf" if group == "pages" else group, word) for word in words}
+        if case.has_a_type_first or found - seen or zlib.crc32(case.name.encode()) % one_of == 0:
             names.add(case.name)
             seen |= found
     return frozenset(names)

@@ -1,8 +1,9 @@
 """Damaged files: mutations of one file of a dataset, and a worker process that reads mutant after mutant.
 
-    python -m support.damage SEED_DATASET SCRATCH FIRST COUNT
+    python -m support.damage SCRATCH EACH FIRST COUNT SEED_DATASET...
 
-prints one line per mutant when it starts ("3") and one when it is done ("3 ok", "3 refused", "3 wrong: why"),
+reads mutants, of which each seed dataset has EACH: number 2 * EACH is the first of the third. It prints one
+line per mutant when it starts ("3") and one when it is done ("3 ok", "3 refused", "3 wrong: why"),
 so that the process that watches knows which one killed or hung the worker.
 """
 
@@ -126,17 +127,17 @@ def _data_bytes() -> int:
 
 
 def main() -> None:
-    """Read mutants `first` to `first + count` of the seed dataset, one after the other."""
-    seed_dataset, scratch = Path(sys.argv[1]), Path(sys.argv[2])
-    first, count = int(sys.argv[3]), int(sys.argv[4])
-    read(seed_dataset)  # imports and thread pools come before the limits
+    """Read mutants `first` to `first + count` of the seed datasets, one after the other."""
+    scratch, (each, first, count) = Path(sys.argv[1]), map(int, sys.argv[2:5])
+    seeds = [Path(argument) for argument in sys.argv[5:]]
+    read(seeds[0])  # imports and thread pools come before the limits
     limit = _data_bytes() + MEMORY_BYTES
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, whatever native code it is in
     for number in range(first, first + count):
-        dataset = scratch / f"{number}.lance"
+        seed_dataset, dataset = seeds[number // each], scratch / f"{number}.lance"
         shutil.copytree(seed_dataset, dataset)
-        mutate(dataset, f"{seed_dataset.name} {number}")
+        mutate(dataset, f"{seed_dataset.name} {number % each}")
         print(number, flush=True)
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
         outcome = read(dataset)

@@ -12,9 +12,14 @@ FEWEST = 3
 """The least that a test draws, unless all its cases are fewer."""
 
 
+def is_default_run() -> bool:
+    """Return whether the long tests are left out of this run."""
+    return settings.get_current_profile_name() == DEFAULT_RUN
+
+
 def draws(cases: int) -> int:
     """Return the number of cases that a test draws in this run, of those in the whole run."""
-    if settings.get_current_profile_name() == DEFAULT_RUN:
+    if is_default_run():
         return max(min(cases, FEWEST), cases // PART)
     return cases
 
