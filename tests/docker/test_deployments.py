@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ VARIABLES = {f"LANCE_FLIGHT_{field.name.upper()}" for field in fields(Settings)}
 GIB = 1 << 30
 
 
+@cache
 def objects(name: str = "*.yaml") -> list[dict[str, Any]]:
     """Return the Kubernetes objects of the files, without the kustomization."""
     files = sorted(KUBERNETES.glob(name))

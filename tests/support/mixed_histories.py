@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import lance
 import pyarrow as pa
 
 import lance_core
-from support.mixed_writes import OWN, SCHEMA, SHARED, State, apply
+from support.mixed_writes import OWN, SCHEMA, SHARED, State, apply, make_steps
+from support.racing import race
 
-TESTS = Path(__file__).parents[1]
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261121"))
 STEPS = os.environ.get("LANCE_TEST_STEPS")
 """Steps of each writer, in place of those that a test asks for: see docs/development.md."""
@@ -28,26 +26,8 @@ MIN_COMMITS = 50
 
 def run(uri: str, libraries: list[str], steps: int, options: Options) -> list[History]:
     """Return the answer that each writer got for each of its steps."""
-    program = [sys.executable, "-m", "support.mixed_writes"]
-    writers = [
-        subprocess.Popen(
-            [*program, name, uri, str(number), str(SEED), str(steps), json.dumps(options)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
-        )
-        for number, name in enumerate(libraries, 1)
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    return [list(map(json.loads, writer.communicate()[0].splitlines())) for writer in writers]
+    arguments = [(name, uri, number, SEED, steps, options) for number, name in enumerate(libraries, 1)]
+    return [list(map(json.loads, answers)) for answers in race(make_steps, arguments)]
 
 
 def _states(lines: History) -> list[State]:

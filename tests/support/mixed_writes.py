@@ -1,20 +1,19 @@
-"""Run as a program: one writer of many, which appends, deletes, updates and compacts.
+"""One writer of many: appends, deletes, updates and compacts.
 
-    python -m support.mixed_writes LIBRARY URI NUMBER SEED STEPS STORAGE_OPTIONS
-
-Each writer has ids of its own, from NUMBER * 1000000 on, so that what its steps do is known; row 0 is one
-that all count up. Begins when a line arrives on stdin. Prints one JSON object per step: what it did, the
-version it made, or the error.
+Each writer has ids of its own, from `number` * 1000000 on, so that what its steps do is known; row 0 is one
+that all count up. The answer to a step is a JSON object: what it did, the version it made, or the error.
 """
 
 from __future__ import annotations
 
 import json
 import random
-import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+
+from support.racing import READY
 
 SCHEMA = pa.schema([("id", pa.int64()), ("value", pa.int64())])
 OWN = 1_000_000
@@ -75,7 +74,9 @@ def _make(library: Any, uri: str, options: dict[str, str], step: dict[str, Any])
     return int(dataset.version)
 
 
-def main(name: str, uri: str, number: int, seed: int, steps: int, options: dict[str, str]) -> None:
+def make_steps(
+    name: str, uri: str, number: int, seed: int, steps: int, options: dict[str, str]
+) -> Iterator[str]:
     """Make steps as fast as possible."""
     library: Any
     if name == "ours":
@@ -85,8 +86,7 @@ def main(name: str, uri: str, number: int, seed: int, steps: int, options: dict[
     chance = random.Random(seed * 1000 + number)
     state: State = {}
     first = number * OWN
-    print("ready", flush=True)
-    sys.stdin.readline()
+    yield READY
     for _ in range(steps):
         step = plan(chance, state, first)
         first += len(step.get("append", []))
@@ -97,9 +97,4 @@ def main(name: str, uri: str, number: int, seed: int, steps: int, options: dict[
         else:
             line = {**step, "version": version}
             state = apply(step, state)
-        print(json.dumps(line), flush=True)
-
-
-if __name__ == "__main__":
-    name, uri, *numbers = sys.argv[1:6]
-    main(name, uri, *map(int, numbers), options=json.loads(sys.argv[6]))
+        yield json.dumps(line)

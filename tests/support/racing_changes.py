@@ -1,19 +1,17 @@
-"""Run as a program: one writer of many, which deletes, updates and merges rows that no other writer touches.
+"""One writer of many: deletes, updates and merges rows that no other writer touches.
 
-    python -m support.racing_changes LIBRARY PATH FIRST COUNT
-
-The rows `FIRST`, `FIRST + 1`, ... of the column `id` are the writer's own. In turn it deletes one, adds 1000
-to the `value` of one, and merges one that gets 2000 more and a new one, whose `id` is 10000 more. Begins when
-a line arrives on stdin, and prints one line per change: its id and `ok` or the error.
+The rows `first`, `first + 1`, ... of the column `id` are the writer's own. In turn it deletes one, adds 1000
+to the `value` of one, and merges one that gets 2000 more and a new one, whose `id` is 10000 more.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+
+from support.racing import READY
 
 
 def expected(first: int, done: Iterable[int]) -> dict[int, int | None]:
@@ -39,22 +37,17 @@ def change(dataset: Any, row: int, kind: int) -> None:
         merge.execute(source)
 
 
-def main(library: str, path: str, first: int, count: int) -> None:
-    """Change as fast as possible."""
+def change_rows(library: str, path: str, first: int, count: int) -> Iterator[str]:
+    """Change as fast as possible; the answer to a change is its row and `ok` or the error."""
     writer: Any
     if library == "ours":
         import lance_core as writer
     else:
         import lance as writer
-    print("ready", flush=True)
-    sys.stdin.readline()
+    yield READY
     for row in range(first, first + count):
         try:
             change(writer.dataset(path), row, (row - first) % 3)
-            print(row, "ok", flush=True)
+            yield f"{row} ok"
         except OSError as error:
-            print(row, type(error).__name__, str(error)[:300], flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+            yield f"{row} {type(error).__name__} {str(error)[:300]}"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
+from support.dying_upload import EXITED, upload_and_end, wait_for_reports
 from support.puts import descriptor_of, files_below, finish_message, flight_data, ipc_messages, put
 from support.raw_flight import SERVICE, command_descriptor
 from support.served import StartServer
@@ -62,45 +62,16 @@ def command_of(mode: str) -> dict[str, Any]:
     return {**fields, "report_bytes": 1}
 
 
-def wait_for_reports(reports: flight.FlightMetadataReader) -> None:
-    """Wait until the server reports that it took all rows."""
-    while json.loads(reports.read().to_pybytes())["progress"]["rows"] < ROWS:
-        pass
-
-
-_CHILD = """
-import json, os, signal, sys
-import numpy as np, pyarrow as pa
-from pyarrow import flight
-uri, command, rows, end = sys.argv[1:]
-table = pa.table({"x": np.arange(int(rows)), "y": np.random.default_rng(1).random(int(rows))})
-descriptor = flight.FlightDescriptor.for_command(json.dumps({"write": json.loads(command)}))
-writer, reports = flight.connect(uri).do_put(descriptor, table.schema)
-writer.write_table(table, max_chunksize=int(rows) // 5)
-while json.loads(reports.read().to_pybytes())["progress"]["rows"] < int(rows):
-    pass
-print("written", flush=True)
-if end == "kill":
-    os.kill(os.getpid(), signal.SIGKILL)
-os._exit(0)
-"""
-
-
-def in_a_process(server: RunningServer, mode: str, end: str) -> None:
-    arguments = [server.uri, json.dumps(command_of(mode)), str(ROWS), end]
-    child = subprocess.run(
-        [sys.executable, "-c", _CHILD, *arguments], stdout=subprocess.PIPE, timeout=60, check=False
-    )
-    assert child.stdout == b"written\n"
-    assert child.returncode == (-9 if end == "kill" else 0)
+def in_a_process(server: RunningServer, mode: str, end: str) -> int:
+    return upload_and_end(server.uri, command_of(mode), TABLE, NUM_BATCHES, end)
 
 
 def killed(server: RunningServer, mode: str) -> None:
-    in_a_process(server, mode, "kill")
+    assert in_a_process(server, mode, "kill") == -signal.SIGKILL
 
 
 def exits(server: RunningServer, mode: str) -> None:
-    in_a_process(server, mode, "exit")
+    assert in_a_process(server, mode, "exit") == EXITED
 
 
 def raises(server: RunningServer, mode: str) -> None:
@@ -176,7 +147,7 @@ def loses_the_connection(server: RunningServer, mode: str) -> None:
         client = flight.connect(f"grpc://{forwarder.address}")
         writer, reports = client.do_put(descriptor_of(command_of(mode)), TABLE.schema)
         writer.write_table(TABLE, max_chunksize=10_000)
-        wait_for_reports(reports)
+        wait_for_reports(reports, ROWS)
         forwarder.drop()
         with pytest.raises(flight.FlightUnavailableError):
             writer.close()

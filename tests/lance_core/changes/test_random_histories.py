@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.mixed_histories import SEED, STEPS, TESTS
+from support.mixed_histories import SEED, STEPS
 from support.random_changes import COUNTER, OWN, SCHEMA, Change
 
+TESTS = Path(__file__).parents[2]
 PROCESSES, THREADS = 3, 2
 Row = dict[str, Any]
 State = dict[int, Row]

@@ -16,14 +16,18 @@ from lance_core.kernels import Block
 MIB = 1 << 20
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _no_garbage() -> None:
+    """Free the blocks of other tests. Late in a run, each look for garbage takes half a second."""
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def _empty_pool() -> Iterator[None]:
     """Nothing retained before and after; then the default limit again."""
-    gc.collect()
     kernels.set_pool_retention(0)
     kernels.set_pool_retention(256 * MIB)
     yield
-    gc.collect()
     kernels.set_pool_retention(0)
     kernels.set_pool_retention(256 * MIB)
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -19,9 +16,9 @@ from lance_core.errors import CommitConflictError, DatasetExistsError
 from lance_core.write.dataset import DatasetWriter
 from support.crashing_writes import SCHEMA, rows
 from support.faults import FaultStorage
-from support.racing_writes import ROWS
+from support.racing import race
+from support.racing_writes import ROWS, append_rows
 
-TESTS = Path(__file__).parents[2]
 COMMITS = 10
 
 
@@ -31,32 +28,8 @@ def test_appends_of_many_processes_and_both_libraries(stable_row_ids: bool, tmp_
     empty = pa.table({"id": pa.array([], pa.int64())})
     lance_core.write_dataset(empty, tmp_path, enable_stable_row_ids=stable_row_ids)
     libraries = ["ours", "ours", "ours", "ours", "reference"]
-    writers = [
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "support.racing_writes",
-                library,
-                str(tmp_path),
-                str(n * 1000),
-                str(COMMITS),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
-        )
-        for n, library in enumerate(libraries)
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    lines = [line.split(maxsplit=1) for writer in writers for line in writer.communicate()[0].splitlines()]
+    arguments = [(library, str(tmp_path), n * 1000, COMMITS) for n, library in enumerate(libraries)]
+    lines = [answer.split(maxsplit=1) for answers in race(append_rows, arguments) for answer in answers]
 
     acknowledged = [int(start) for start, answer in lines if answer == "ok"]
     assert len(lines) == COMMITS * len(libraries)

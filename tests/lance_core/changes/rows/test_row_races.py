@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
@@ -14,32 +11,16 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.racing_changes import expected
+from support.racing import race
+from support.racing_changes import change_rows, expected
 
-TESTS = Path(__file__).parents[3]
 WRITERS = ["ours", "ours", "reference"]
 
 
 def _run(path: Path, changes: int) -> list[list[str]]:
-    """Return the lines of all writers, split into number and answer."""
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "support.racing_changes", library, str(path), str(n * 100), str(changes)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
-        )
-        for n, library in enumerate(WRITERS)
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("go\n")
-        writer.stdin.flush()
-    return [line.split(maxsplit=1) for writer in writers for line in writer.communicate()[0].splitlines()]
+    """Return the answers that all writers got, split into number and outcome."""
+    arguments = [(library, str(path), n * 100, changes) for n, library in enumerate(WRITERS)]
+    return [answer.split(maxsplit=1) for answers in race(change_rows, arguments) for answer in answers]
 
 
 @pytest.mark.parametrize(
