@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import pytest
 from lance_core.statistics.cache import ColumnKey, StatisticsCache
 from lance_core.statistics.disk_cache import StatisticsDirectory
 from support.arrays import Spec, make_array
+from support.statistics_writer import start
 from support.types import ORDERED
 
 KEY = ColumnKey("store", "data/a.lance", "1", "0")
@@ -174,66 +172,39 @@ def test_the_directory_is_bounded(tmp_path: Path) -> None:
     assert not left_behind.exists()
 
 
-WRITER = """
-import sys
-import numpy as np
-import pyarrow as pa
-from lance_core.statistics.cache import ColumnKey, StatisticsCache
-from lance_core.statistics.disk_cache import StatisticsDirectory
-array = pa.array(np.random.default_rng(0).integers(0, 1000, 100_000))
-directory = StatisticsDirectory(sys.argv[1])
-cache = StatisticsCache()
-key = ColumnKey("store", "data/a.lance", "1", "0")
-cache.gather(key, array.type, len(array), 0, [array])
-table = cache.gathered(key, array.type, len(array))
-print("ready", flush=True)
-for number in range(int(sys.argv[2])):
-    directory.store(key, table)
-    directory.store(key._replace(column=str(number % 20)), table)
-"""
-
-
-def start(directory: Path, count: int) -> subprocess.Popen[str]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(directory), str(count)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return process
-
-
 def test_writers_that_are_killed(tmp_path: Path) -> None:
     """T35: at any moment there is an entry as a whole, or none."""
-    expected = gather(tmp_path / "other").combine_chunks()
+    expected = gather(tmp_path / "other")
     rng = random.Random(2)
     found = 0
     for _ in range(6):
-        process = start(tmp_path, 1 << 30)
+        process = start(tmp_path, KEY, expected, 1 << 30)
         time.sleep(rng.random() * 0.05)
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        process.kill()
+        process.join()
         for path in tmp_path.glob("v1/*/*.statistics"):
             assert path.stat().st_size > 0
         for number in range(20):
             table = load(tmp_path, KEY._replace(column=str(number)))
             if table is not None:
-                assert table.combine_chunks().equals(expected)
+                assert table.combine_chunks().equals(expected.combine_chunks())
                 found += 1
     assert found
 
 
 def test_two_processes_at_once(tmp_path: Path) -> None:
     """Two servers over one directory, and a reader that never sees half of an entry."""
-    expected = gather(tmp_path).combine_chunks()
-    processes = [start(tmp_path, 300) for _ in range(2)]
+    gathered = gather(tmp_path)
+    expected = gathered.combine_chunks()
+    processes = [start(tmp_path, KEY, gathered, 300) for _ in range(2)]
     reads = 0
-    while any(process.poll() is None for process in processes):
+    while any(process.is_alive() for process in processes):
         table = load(tmp_path)
         assert table is not None
         assert table.combine_chunks().equals(expected)
         reads += 1
     assert reads
     for process in processes:
-        process.communicate()
-        assert process.returncode == 0
+        process.join()
+        assert process.exitcode == 0
     assert not list(tmp_path.glob("v1/*/*.tmp"))
