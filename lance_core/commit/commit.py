@@ -59,6 +59,7 @@ def commit(
     transaction: Transaction,
     settings: TableSettings | None = None,
     *,
+    read: Manifest | None = None,
     affected_rows: Mapping[int, Offsets] | None = None,
     writes: Sequence[Callable[[], object]] = (),
     inverted_names: bool = True,
@@ -76,6 +77,8 @@ def commit(
         storage: storage of the table, or of the new table.
         transaction: transaction with an operation. Versions after its read version are checked for conflicts.
         settings: settings of new tables and of overwrites, see `TableSettings`.
+        read: manifest of the version that the transaction was made on, if the caller has it. Parts of it that
+            are the same in the newest version are not parsed again.
         affected_rows: by fragment id, the physical offsets of the rows that a delete or an update deletes.
             With them the transaction can be rebased if other writers deleted other rows of the fragment. The
             fragment's deletion file in the transaction contains these rows, too.
@@ -106,6 +109,7 @@ def commit(
         storage,
         transaction,
         settings or TableSettings(),
+        read,
         affected_rows or {},
         writes,
         inverted_names,
@@ -162,6 +166,7 @@ class _Attempt:
         storage: Storage,
         transaction: Transaction,
         settings: TableSettings,
+        read: Manifest | None,
         affected_rows: Mapping[int, Offsets],
         writes: Sequence[Callable[[], object]],
         inverted_names: bool,
@@ -173,6 +178,7 @@ class _Attempt:
         self._transaction = Transaction()
         self._transaction.CopyFrom(transaction)
         self._settings = settings
+        self._read = read
         self._affected_rows = affected_rows
         self._writes = writes
         """Writes that have to end before a version is made."""
@@ -229,7 +235,8 @@ class _Attempt:
             self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
         if listing and listing.has_hint:
             self._forget_hint()
-        return written_manifest(message, serialized, index_section, path, data, self._storage.read_range)
+        made = written_manifest(message, serialized, index_section, path, data, self._storage.read_range)
+        return made if current is None else made.sharing(current)
 
     def _counted(self, manifest: Manifest) -> Manifest:
         """Return an earlier manifest with its row counts.
@@ -300,7 +307,8 @@ class _Attempt:
 
     def _check(self, listing: Listing) -> Manifest:
         """Return the newest version, after checking all versions since the last check for conflicts."""
-        current = self._counted(read_manifest(self._storage, listing.latest, listing.path))
+        current = read_manifest(self._storage, listing.latest, listing.path)
+        current = self._counted(current if self._read is None else current.sharing(self._read))
         if is_detached(self._transaction.read_version):
             raise InvalidInputError(
                 "a version of the history cannot be made on a detached version; commit with detached=True",

@@ -9,6 +9,7 @@ Source: docs/format.md, "Dataset directory".
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -113,7 +114,7 @@ class IndexSegment:
         """Whether the entry is no index on columns."""
         return self.name in _SYSTEM_INDICES
 
-    @property
+    @cached_property
     def kind(self) -> str:
         """Kind of the index in lower case, such as "btree"; "" if the manifest does not say.
 

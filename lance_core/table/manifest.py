@@ -317,6 +317,21 @@ class Manifest:
             origin = blake2b(content, digest_size=16).hexdigest()
         return f"{origin}-{self.size}"
 
+    def sharing(self, other: "Manifest") -> "Manifest":
+        """Return this version with what was parsed of another version of the table, where both are equal.
+
+        What was learnt about a schema is kept with the schema, so that it is of use for both versions. The
+        result is `other` if that is the same version.
+        """
+        if self.identity == other.identity:
+            return other
+        parsed = vars(other).keys() - vars(self).keys()
+        if "schema" in parsed and _is_same_schema(self, other):
+            vars(self)["schema"] = other.schema
+        if "stored_index_segments" in parsed and self._index_section == other._index_section:
+            vars(self)["stored_index_segments"] = other.stored_index_segments
+        return self
+
     @cached_property
     def declared_file_version(self) -> FileVersion | None:
         """Version that all data files must have unless mixed versions are allowed; None in old manifests."""
@@ -461,6 +476,16 @@ def serialize_manifest(
     data = message.SerializeToString()
     return b"".join(
         [*parts, _LENGTH.pack(len(data)), data, _FOOTER.pack(position, *_WRITTEN_VERSION, _MAGIC)]
+    )
+
+
+def _is_same_schema(one: Manifest, other: Manifest) -> bool:
+    mine, theirs = one.message, other.message
+    return (
+        not one._content
+        and not other._content
+        and mine.fields == theirs.fields
+        and mine.schema_metadata == theirs.schema_metadata
     )
 
 

@@ -122,6 +122,7 @@ def commit_row_change(
             return commit(
                 current.storage,
                 change.transaction,
+                read=current.manifest,
                 affected_rows=change.affected_rows,
                 writes=change.writes,
                 sync=sync,
