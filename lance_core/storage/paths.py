@@ -12,6 +12,7 @@ def contained_path(path: str) -> str:
     Raises:
         InvalidInputError: the path is malformed.
     """
-    if not path.isprintable() or "\\" in path or any(part in ("", ".", "..") for part in path.split("/")):
+    parts = path.split("/")
+    if not path.isprintable() or "\\" in path or "" in parts or "." in parts or ".." in parts:
         raise InvalidInputError("path leaves its root or is malformed", found=repr(path))
     return path

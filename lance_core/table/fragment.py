@@ -50,6 +50,8 @@ _IN_COLUMN = {
     Lineage.CREATED_AT: "column_created_at_versions",
     Lineage.LAST_UPDATED_AT: "column_last_updated_at_versions",
 }
+_MOST_KNOWN_FILES = 1 << 12
+"""Most data files that are kept, with a few hundred bytes each."""
 HIDDEN = frozenset(kind.value for kind in Lineage)
 """Field ids of hidden columns, which are not in the schema."""
 
@@ -175,7 +177,7 @@ class Fragment:
         if self._files is None:
             if self._message.overlays:
                 raise UnsupportedFeatureError("data overlay files", file=self._manifest)
-            files = tuple(self._data_file(message) for message in self._message.files)
+            files = tuple([self._data_file(message) for message in self._message.files])
             held = [file.held.field_ids for file in files]
             _check_unique([field for fields in held for field in fields], self._manifest, self.id)
             self._files = files
@@ -274,8 +276,20 @@ class Fragment:
         return self._bases[message.base_id].directory(name)
 
     def _data_file(self, message: table_pb2.DataFile) -> DataFile:
+        """Return a data file. Versions of a table share most files, and what was parsed of them."""
+        directory = self._directory(message, "data")
+        key = message.SerializeToString(), directory, self._format
+        file = _known_files.get(key)
+        if file is None:
+            file = self._parsed_file(message, directory)
+            if len(_known_files) >= _MOST_KNOWN_FILES:
+                _known_files.clear()
+            _known_files[key] = file
+        return file
+
+    def _parsed_file(self, message: table_pb2.DataFile, directory: str) -> DataFile:
         try:
-            path = self._directory(message, "data") + contained_path(message.path)
+            path = directory + contained_path(message.path)
         except InvalidInputError:
             raise CorruptFileError(
                 f"path of a data file of fragment {self.id} leaves the dataset",
@@ -303,6 +317,9 @@ class Fragment:
             )
         held = _held_fields(fields, columns)
         return DataFile(path, held, version, message.file_size_bytes, _base_id(message))
+
+
+_known_files: dict[tuple[bytes, str, FileVersion | None], DataFile] = {}
 
 
 def refuse_external(message: table_pb2.DataFragment, kind: Lineage, manifest: str) -> None:
