@@ -84,7 +84,9 @@ class MergedRows:
                 if field_id not in found:
                     raise UnsupportedFeatureError("updating some children of a struct", column=field.name)
         messages = [m for m in schema.messages if m.id not in given or m.id in found]
-        return Schema(messages, schema.raw_metadata)
+        # What was learnt about the schema of the table is kept with it.
+        is_whole = len(messages) == len(schema.field_by_id)
+        return schema if is_whole else Schema(messages, schema.raw_metadata)
 
     def acted(self, matches: Matches) -> Matches:
         """Return the pairs to update or delete.

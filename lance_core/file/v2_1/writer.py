@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
@@ -75,19 +76,11 @@ class FileWriter:
         self._open_uri = options.open_uri
         self._recorder = None if options.recorder is None else options.recorder()
         self._tail = options.tail
-        is_2_2 = version >= FileVersion.V2_2
         self._columns: list[_Column] = []
         self._tops: list[tuple[Field, list[_Column]]] = []
-        for top in schema.fields:
-            check_field(top, version, any_blobs=options.any_blobs)
-            leaves = [
-                _Column(
-                    LeafColumn(leaf, steps, options_of(leaf, top), is_2_2),
-                    len(self._columns) + number,
-                    options,
-                )
-                for number, (leaf, steps) in enumerate(steps_of(top))
-            ]
+        for top, found in _leaf_columns(schema, version, options.any_blobs):
+            first = len(self._columns)
+            leaves = [_Column(leaf, number, options) for number, leaf in enumerate(found, first)]
             self._columns += leaves
             self._tops.append((top, leaves))
         self._encoding: deque[_Pending] = deque()
@@ -196,9 +189,13 @@ class FileWriter:
     def _fill_page(self, column: "_Column", waiting: Sequence[LeafRows]) -> None:
         if not waiting:
             return
-        self._write_encoded(num_workers())
         num_bytes = sum(map(_num_bytes, waiting))
-        if column.leaf.field.is_blob or column.leaf.field.is_blob_v2:
+        is_blob = column.leaf.field.is_blob or column.leaf.field.is_blob_v2
+        if num_bytes <= _FEW_BYTES and not self._encoding and not is_blob:
+            self._add_pages(column, _encode(waiting, column.leaf, self._recorder))
+            return
+        self._write_encoded(num_workers())
+        if is_blob:
             (rows,) = waiting
             # Finish all earlier pages, so that the positions of blobs do not depend on the speed of encoding.
             self._write_encoded(0)
@@ -248,8 +245,11 @@ class FileWriter:
         """Write encoded pages, oldest first, until at most `most_pending` pages are left."""
         while len(self._encoding) > most_pending or (self._encoding and self._encoding[0].pages.done()):
             pending = self._encoding.popleft()
-            for page in pending.pages.result():
-                pending.column.add_page(page.encoded, self._write_page(pending.column, page))
+            self._add_pages(pending.column, pending.pages.result())
+
+    def _add_pages(self, column: "_Column", pages: Sequence["_Page"]) -> None:
+        for page in pages:
+            column.add_page(page.encoded, self._write_page(column, page))
 
     def _write_page(self, column: "_Column", page: "_Page") -> list[tuple[int, int]]:
         """Write the buffers of a page. Return their positions and sizes."""
@@ -295,6 +295,32 @@ class _Column:
             priority=self.num_rows,
         )
         self.num_rows += page.num_rows
+
+
+_LeafColumns: TypeAlias = Sequence[tuple[Field, Sequence[LeafColumn]]]
+
+
+def _leaf_columns(schema: Schema, version: FileVersion, any_blobs: bool) -> _LeafColumns:
+    """Return the top-level fields with their leaf columns, after `check_field`.
+
+    They are kept with the schema: a table that changes by key gets many files of a few rows.
+    """
+    known = _known_columns.setdefault(schema, {})
+    key = version, any_blobs
+    if key not in known:
+        found = []
+        for top in schema.fields:
+            check_field(top, version, any_blobs=any_blobs)
+            leaves = [
+                LeafColumn(leaf, steps, options_of(leaf, top), version >= FileVersion.V2_2)
+                for leaf, steps in steps_of(top)
+            ]
+            found.append((top, leaves))
+        known[key] = found
+    return known[key]
+
+
+_known_columns: WeakKeyDictionary[Schema, dict[tuple[FileVersion, bool], _LeafColumns]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
