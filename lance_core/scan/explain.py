@@ -175,7 +175,9 @@ def explain(
         trace, returned = Trace(), 0
         with closing(plan_batches(snapshot, plan, budget, files, Strategy(trace=trace))) as batches:
             returned = sum(batch.num_rows for batch in batches)
-    rows_counted, read = count_found(snapshot, plan, masks) if is_count and masks is not None else (0, plan)
+    rows_counted, read = (
+        count_found(snapshot, plan, masks, files) if is_count and masks is not None else (0, plan)
+    )
     opener = FragmentOpener(snapshot, projection, files, deleted=options.include_deleted_rows)
     fragments = []
     for scan in read.fragment_scans:

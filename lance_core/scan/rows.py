@@ -123,7 +123,7 @@ def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy:
     if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
         return None
     masks = index_masks(snapshot, options, files)
-    addresses = None if masks is None else found_addresses(snapshot, plan, masks)
+    addresses = None if masks is None else found_addresses(snapshot, plan, masks, files)
     if addresses is None:
         return None
     first = options.offset or 0

@@ -246,15 +246,17 @@ def address_batches(snapshot: Snapshot, options: ScanOptions) -> Generator[RowId
 
     First come the rows of fragments in which indices answer the whole filter, which are not read.
     """
-    from lance_core.scan.run.index_masks import answered_rows, index_masks  # late: few tables have indices
+    # Late: few tables have indices.
+    from lance_core.scan.run.index_masks import answered_rows, index_masks, may_match
 
     plan = plan_scan(snapshot, options)
     session = session_of(snapshot)
     files = session.files_for(options)
     masks = index_masks(snapshot, options, files)
     if masks is not None:
-        answered, plan = answered_rows(snapshot, plan, masks)
+        answered, plan = answered_rows(snapshot, plan, masks, files)
         yield answered
+        plan = may_match(snapshot, plan, masks, files)
         if not plan.fragment_scans:  # a scan of nothing would ask the indices once more
             return
     for batch in plan_batches(snapshot, plan, session.budget, files):

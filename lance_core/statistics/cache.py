@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
@@ -60,7 +60,17 @@ class _Known:
     facts: ColumnFacts
 
 
-_Entry: TypeAlias = "_Stored | GatheredColumn | _Known"
+@dataclass
+class _Whole:
+    """What is known of a fragment, if nothing can be added to it."""
+
+    known: object
+    num_bytes: int
+
+
+T = TypeVar("T")
+_Entry: TypeAlias = "_Stored | GatheredColumn | _Known | _Whole"
+_Key: TypeAlias = "tuple[str, Hashable]"
 
 
 class StatisticsCache:
@@ -74,8 +84,8 @@ class StatisticsCache:
 
     def begin(self) -> None:
         """Start with an empty cache, in this process or in a forked one."""
-        self._entries: OrderedDict[tuple[str, ColumnKey], _Entry] = OrderedDict()
-        self._sizes: dict[tuple[str, ColumnKey], int] = {}
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._sizes: dict[_Key, int] = {}
         self._num_bytes = 0
         self._counter = HitCounter()
         self._lock = threading.Lock()
@@ -141,6 +151,21 @@ class StatisticsCache:
         self._put(("known", key), _Known(stored, gathered, facts), replaces=True)
         return facts
 
+    def whole(self, key: Hashable, kind: type[T]) -> T | None:
+        """Return what `keep_whole` kept of a fragment, an object of type `kind`; None if nothing is kept."""
+        entry = self._get(("whole", key))
+        return cast(T, entry.known) if isinstance(entry, _Whole) else None
+
+    def keep_whole(self, key: Hashable, known: object, num_bytes: int) -> None:
+        """Keep what is known of a fragment, if scans cannot add anything.
+
+        Args:
+            key: The file of the fragment with its identity, and the columns.
+            known: What is known.
+            num_bytes: Estimated memory of it.
+        """
+        self._put(("whole", key), _Whole(known, num_bytes))
+
     def wants(self, key: ColumnKey, value_type: pa.DataType, num_rows: int, start: int, end: int) -> bool:
         """Return whether `gather` would gather statistics from rows `[start, end)` of a column."""
         return bool(self._column(key, value_type, num_rows).gaps(start, end))
@@ -183,7 +208,7 @@ class StatisticsCache:
         kept = self._put(("gathered", key), column)
         return kept if isinstance(kept, GatheredColumn) else column
 
-    def _get(self, key: tuple[str, ColumnKey]) -> _Entry | None:
+    def _get(self, key: _Key) -> _Entry | None:
         with self._lock:
             entry = self._entries.get(key)
             self._counter.count(entry is not None)
@@ -191,7 +216,7 @@ class StatisticsCache:
                 self._entries.move_to_end(key)
             return entry
 
-    def _put(self, key: tuple[str, ColumnKey], entry: _Entry, *, replaces: bool = False) -> _Entry:
+    def _put(self, key: _Key, entry: _Entry, *, replaces: bool = False) -> _Entry:
         """Store an entry, update its size, and return it; return the existing entry if another thread was
         faster, unless the entry replaces it.
         """
@@ -213,6 +238,8 @@ def _memory_bytes(entry: _Entry) -> int:
     """Return the estimated memory of an entry."""
     if isinstance(entry, _Known):
         return entry.facts.num_bytes
+    if isinstance(entry, _Whole):
+        return _NOTHING_BYTES + entry.num_bytes
     if not isinstance(entry, _Stored):
         return _TABLE_BYTES * entry.num_tables + entry.value_bytes
     return _NOTHING_BYTES if entry.table is None else _TABLE_BYTES + entry.table.nbytes

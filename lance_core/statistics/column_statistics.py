@@ -72,9 +72,11 @@ class Spans:
 
         Pages that claim more rows than their fragment has do not reach into the next one.
         """
-        first = np.concatenate([np.minimum(part.first + start, end) for part, start, end in parts])
-        ends = np.concatenate([np.minimum(part.ends + start, end) for part, start, end in parts])
-        return cls(first, ends)
+        counts = [len(part.first) for part, _, _ in parts]
+        start, end = (np.repeat([part[side] for part in parts], counts) for side in (1, 2))
+        first = np.concatenate([part.first for part, _, _ in parts])
+        ends = np.concatenate([part.ends for part, _, _ in parts])
+        return cls(np.minimum(first + start, end), np.minimum(ends + start, end))
 
     def edges(self, num_rows: int) -> npt.NDArray[np.int64] | None:
         """Return the edges of the pages, if they follow each other and have all of `num_rows` rows; else

@@ -17,6 +17,7 @@ from lance_core.pool import run_all
 from lance_core.proto import table_pb2
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS
+from lance_core.scan.session import session_of
 from lance_core.table.deletions import (
     Offsets,
     new_deletion_file,
@@ -102,7 +103,7 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChan
     Raises:
         LanceError: A deletion file cannot be read.
     """
-    fragments = snapshot.manifest.fragment_by_id
+    fragments, files = snapshot.manifest.fragment_by_id, session_of(snapshot).files
     change.affected_rows = rows
     writes: list[Callable[[], None]] = []
 
@@ -112,18 +113,22 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChan
         If no row is left, there is no file and the result is None.
         """
         fragment = fragments[fragment_id]
-        deleted = np.union1d(snapshot.read_deletions(fragment), rows[fragment_id])
+        deleted = np.union1d(files.deletions(snapshot, fragment), rows[fragment_id])
         if len(deleted) == fragment.physical_rows:
             return None
         was_bitmap = fragment.deletion_file is not None and fragment.deletion_file.is_bitmap
         entry = new_deletion_file(snapshot.manifest.version, deleted, as_bitmap=True if was_bitmap else None)
         path = path_of(fragment_id, entry)
         change.files.append(path)
-        writes.append(partial(store_deletions, snapshot.storage, path, entry, deleted, sync=sync))
+        writes.append(partial(store, path, entry, deleted))
         message = table_pb2.DataFragment()
         message.CopyFrom(fragment.message)
         message.deletion_file.CopyFrom(entry)
         return message
+
+    def store(path: str, entry: table_pb2.DeletionFile, deleted: Offsets) -> None:
+        store_deletions(snapshot.storage, path, entry, deleted, sync=sync)
+        files.keep_deletions(snapshot.storage, path, deleted)
 
     def write() -> None:
         run_all(writes, is_remote=True)  # each waits for the disk or for round trips

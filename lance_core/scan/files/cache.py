@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import TypeVar
 
 from lance_core.counters import CacheUse, HitCounter
 from lance_core.errors import CorruptFileError
@@ -14,11 +15,27 @@ from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.files.opened import OpenedFile, OpenFile
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.storage.base import Storage
+from lance_core.table.deletions import Offsets
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
 # A file is measured when the number of its uses has doubled, and after every 256 uses.
 _MEASURED_USES = 256
+_DELETIONS_BYTES = 512
+"""Estimated memory of the objects that keep a deletion file, besides its rows."""
+
+
+class _Deletions:
+    """The deleted rows of a fragment, from one deletion file."""
+
+    def __init__(self, offsets: Offsets) -> None:
+        self.offsets = offsets
+        self.num_uses = 0
+        self.known_bytes = _DELETIONS_BYTES + offsets.nbytes
+        self.kept_bytes = 0
+
+
+_Kept = TypeVar("_Kept", OpenFile, _Deletions)
 
 
 class VerifiedFiles:
@@ -26,6 +43,8 @@ class VerifiedFiles:
 
     Pages that an earlier scan checked are checked again, since the bytes may have changed.
     """
+
+    checks = True
 
     def __init__(self, files: FileCache) -> None:
         self._files = files
@@ -45,14 +64,19 @@ class VerifiedFiles:
         """
         return self._files.opened(snapshot, fragment, data_file).verified()
 
+    def deletions(self, snapshot: Snapshot, fragment: Fragment) -> Offsets:
+        """Return the deleted rows of a fragment; see `DataFiles.deletions`."""
+        return self._files.deletions(snapshot, fragment)
+
 
 class FileCache:
-    """Cache of the data files that were used last; thread-safe.
+    """Cache of the data files and deletion files that were used last; thread-safe.
 
-    The bytes of their metadata are limited. A file that leaves the cache is closed when no scan uses it any
-    more. How many descriptors are open is another matter: see `kernels/base/descriptor.hpp`.
+    The bytes of metadata and of deleted rows are limited. A file that leaves the cache is closed when no scan
+    uses it any more. How many descriptors are open is another matter: see `kernels/base/descriptor.hpp`.
 
     Attributes:
+        checks: Whether a page is compared with its checksum when it is read first.
         statistics: Statistics of the values in these files, and in files that were used earlier.
         indices: What searches read last from the files of indices.
     """
@@ -74,7 +98,7 @@ class FileCache:
             verify_checksums: Whether a page is compared with its checksum when it is read first. Files
                 without checksums are read unchecked.
         """
-        self._verify_checksums = verify_checksums
+        self.checks = verify_checksums
         self.statistics = StatisticsCache() if statistics is None else statistics
         self.indices = IndexCache() if indices is None else indices
         self._max_bytes = max_bytes
@@ -84,7 +108,7 @@ class FileCache:
     def begin(self) -> None:
         """Begin without files, in this process or in a forked process."""
         self._num_bytes = 0
-        self._files: OrderedDict[tuple[str, str, str], OpenFile] = OrderedDict()
+        self._files: OrderedDict[tuple[str, str, str], OpenFile | _Deletions] = OrderedDict()
         self._counter = HitCounter()
         self._lock = threading.Lock()
 
@@ -103,7 +127,7 @@ class FileCache:
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
         """Open a data file of a fragment; see `DataFiles`."""
         opened = self.opened(snapshot, fragment, data_file)
-        return opened.kept_verified() if self._verify_checksums else opened
+        return opened.kept_verified() if self.checks else opened
 
     def verified(self) -> DataFiles:
         """Return the same files for one scan or change that compares pages with their checksums."""
@@ -114,17 +138,43 @@ class FileCache:
         storage = snapshot.storage_of(data_file.base_id)
         size = data_file.known_size
         identity = storage.identify(data_file.path)
-        opened = self._find((storage.uri, data_file.path, identity), size) if identity is not None else None
+        opened = None
+        if identity is not None:
+            opened = _sized(self._find((storage.uri, data_file.path, identity), OpenFile), size)
         if opened is None:
             opened = self._open(storage, data_file, size)
         _check(opened.reader, fragment, data_file)
         return opened
 
+    def deletions(self, snapshot: Snapshot, fragment: Fragment) -> Offsets:
+        """Return the deleted rows of a fragment; see `DataFiles`."""
+        file = fragment.deletion_file
+        if file is None:
+            return snapshot.read_deletions(fragment)
+        storage = snapshot.storage_of(file.base_id)
+        identity = storage.identify(file.path)
+        if identity is None:  # asking a remote storage takes as long as reading the file
+            return snapshot.read_deletions(fragment)
+        key = storage.uri, file.path, identity
+        known = self._find(key, _Deletions)
+        if known is None:
+            offsets = snapshot.read_deletions(fragment)
+            offsets.setflags(write=False)
+            known = self._keep(key, _Deletions(offsets))
+        return known.offsets
+
+    def keep_deletions(self, storage: Storage, path: str, offsets: Offsets) -> None:
+        """Keep the rows of a deletion file that this process wrote, because the next change reads them."""
+        identity = storage.identify(path)
+        if identity is not None:
+            offsets.setflags(write=False)
+            self._keep((storage.uri, path, identity), _Deletions(offsets))
+
     def _open(self, storage: Storage, data_file: DataFile, size: int | None) -> OpenFile:
         """Open a file, or return it from the cache if its name and identity are there."""
         file = storage.open_file(data_file.path, size)
         key = (storage.uri, file.name, file.identity)
-        opened = self._find(key, size)
+        opened = _sized(self._find(key, OpenFile), size)
         if opened is None:
             with self._lock:
                 self._counter.count(hit=False)
@@ -134,11 +184,11 @@ class FileCache:
             file.close()
         return opened
 
-    def _find(self, key: tuple[str, str, str], size: int | None) -> OpenFile | None:
-        """Return a file of the cache; None if it is not there or its size is not `size`."""
+    def _find(self, key: tuple[str, str, str], kind: type[_Kept]) -> _Kept | None:
+        """Return a file of the cache; None if it is not there."""
         with self._lock:
             opened = self._files.get(key)
-            if opened is None or (size and size != opened.file.size):
+            if not isinstance(opened, kind):
                 return None
             self._counter.count(hit=True)
             self._files.move_to_end(key)
@@ -147,24 +197,30 @@ class FileCache:
                 self._measure(opened)
             return opened
 
-    def _keep(self, key: tuple[str, str, str], opened: OpenFile) -> OpenFile:
+    def _keep(self, key: tuple[str, str, str], opened: _Kept) -> _Kept:
         with self._lock:
-            if key in self._files:  # another thread was faster
-                return self._files[key]
+            known = self._files.get(key)
+            if isinstance(known, type(opened)):  # another thread was faster
+                return known
             self._files[key] = opened
             self._measure(opened)
             return opened
 
-    def _measure(self, opened: OpenFile) -> None:
-        """Measure the metadata of a file again, and drop files if all are too large. Call under the lock."""
+    def _measure(self, opened: OpenFile | _Deletions) -> None:
+        """Measure a file again, and drop files if all are too large. Call under the lock."""
         num_bytes = opened.known_bytes
         self._num_bytes += num_bytes - opened.kept_bytes
         opened.kept_bytes = num_bytes
-        kept = 1 if self._max_bytes else 0  # one file is kept even if its metadata is larger than the limit
+        kept = 1 if self._max_bytes else 0  # one file is kept even if it is larger than the limit
         while self._num_bytes > self._max_bytes and len(self._files) > kept:
             _, dropped = self._files.popitem(last=False)
             self._num_bytes -= dropped.kept_bytes
             dropped.kept_bytes = 0
+
+
+def _sized(opened: OpenFile | None, size: int | None) -> OpenFile | None:
+    """Return an open file if it has the size."""
+    return None if opened is None or (size and size != opened.file.size) else opened
 
 
 def _check(reader: DataFileReader, fragment: Fragment, data_file: DataFile) -> None:

@@ -7,12 +7,17 @@ from typing import Protocol
 from lance_core.index.cache import IndexCache
 from lance_core.scan.files.opened import OpenedFile
 from lance_core.statistics.cache import StatisticsCache
+from lance_core.table.deletions import Offsets
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
 
 class DataFiles(Protocol):
     """Opener of data files for scans, takes and changes; thread-safe."""
+
+    @property
+    def checks(self) -> bool:
+        """Whether pages are compared with their checksums."""
 
     @property
     def statistics(self) -> StatisticsCache:
@@ -28,6 +33,12 @@ class DataFiles(Protocol):
         Raises:
             CorruptFileError: version, size or number of rows differ from what the manifest says.
             StorageError: the storage failed, or the file is missing.
+        """
+
+    def deletions(self, snapshot: Snapshot, fragment: Fragment) -> Offsets:
+        """Return the deleted rows of a fragment as `Snapshot.read_deletions` does. The array is not writable.
+
+        Errors are those of `lance_core.table.deletions.read_deletions`.
         """
 
 

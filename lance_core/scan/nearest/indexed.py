@@ -157,7 +157,7 @@ class IndexedSearch:
         ids, addresses = [np.array([], np.uint64)], [np.array([], np.uint64)]
         masks = index_masks(self._snapshot, options, files) if strategy.prune else None
         if masks is not None and not has_row_ids:
-            answered, plan = answered_rows(self._snapshot, plan, masks)
+            answered, plan = answered_rows(self._snapshot, plan, masks, files)
             addresses.append(answered)
         quick = replace(strategy, is_stream=False)
         with filter_jobs(self._snapshot, plan, budget, files, quick, masks) as jobs:

@@ -18,7 +18,7 @@ from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.indices import FilterMasks
-from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, Source
+from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, KnownStatistics, Source
 from lance_core.statistics.prune import Decision, decide
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -166,8 +166,9 @@ class Pruner:
         files = [FragmentFiles(self._snapshot, fragment, self._files) for fragment in fragments]
         sources: Sequence[Source] = ["none"] * len(fragments)
         if self._asks:
+            statistics = KnownStatistics(self._snapshot, self._paths, self._files)
             known = list(
-                map_ahead(lambda pair: self._statistics(*pair), zip(fragments, files, strict=True), is_remote)
+                map_ahead(lambda pair: statistics.of(*pair), zip(fragments, files, strict=True), is_remote)
             )
             sources = [found.source for found in known]
             candidates = self._decided(fragments, known)
@@ -196,9 +197,6 @@ class Pruner:
                 CandidateRange(candidate.start - first, candidate.end - first, candidate.conjuncts)
             )
         return candidates
-
-    def _statistics(self, fragment: Fragment, files: FragmentFiles) -> FragmentStatistics:
-        return self.gatherer(fragment, files).known()
 
     def gatherer(self, fragment: Fragment, opened: FragmentFiles) -> Gatherer:
         """Return the gatherer of statistics from rows of a fragment that the filter decodes."""

@@ -7,7 +7,7 @@ preferred. A column that no file of the fragment has is null in all rows. No dat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -31,7 +31,7 @@ from lance_core.statistics.column_statistics import all_null
 from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.statistics.zone_statistics import ZONE_ROWS
-from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.fragment import DataFile, Fragment, HeldFields
 from lance_core.table.snapshot import Snapshot
 
 Source = Literal["file", "cache", "none"]
@@ -49,12 +49,59 @@ class FragmentStatistics:
     facts: Mapping[Path, ColumnFacts]
     sources: Mapping[Path, Source]
 
-    @property
+    @cached_property
     def source(self) -> Source:
         """Origin of all statistics: "cache" if any are gathered, else "file", or "none" without
         statistics.
         """
         return max(self.sources.values(), key=("none", "file", "cache").index, default="none")
+
+
+class KnownStatistics:
+    """What is known of some columns of the fragments of one snapshot.
+
+    Small fragments with one local file, of which scans cannot learn more, are looked up as a whole: tables
+    that change by key have many of them.
+    """
+
+    def __init__(self, snapshot: Snapshot, paths: Sequence[Path], files: DataFiles) -> None:
+        self._snapshot = snapshot
+        self._paths = paths
+        self._files = files
+        self._is_checked = files.checks
+        self._columns: dict[HeldFields, tuple[str, ...]] = {}
+
+    def of(self, fragment: Fragment, opened: FragmentFiles) -> FragmentStatistics:
+        """Return the known statistics of a fragment with the files `opened`; errors are those of `Gatherer`
+        and `Gatherer.known`.
+        """
+        key = self._key(fragment, opened)
+        whole = None if key is None else self._files.statistics.whole(key, FragmentStatistics)
+        if whole is None:
+            gatherer = Gatherer(self._snapshot, fragment, self._paths, self._files, opened)
+            whole = gatherer.known()
+            if key is not None and gatherer.is_complete:
+                num_bytes = sum(facts.num_bytes for facts in whole.facts.values())
+                self._files.statistics.keep_whole(key, whole, num_bytes)
+        return whole
+
+    def _key(self, fragment: Fragment, opened: FragmentFiles) -> Hashable | None:
+        """Return the key of a fragment in the cache; None if it has no whole entry."""
+        if opened.num_rows > ZONE_ROWS or len(opened.data_files) != 1:
+            return None
+        (file,) = opened.data_files
+        storage = self._snapshot.storage_of(file.base_id)
+        identity = storage.identify(file.path)
+        if identity is None:
+            return None
+        columns = self._columns.get(file.held)
+        if columns is None:
+            columns = self._columns[file.held] = tuple(
+                f"{path} {_described(leaf[0], file)}"
+                for path in self._paths
+                if (leaf := _leaf(self._snapshot.manifest.schema, path)) is not None
+            )
+        return storage.uri, file.path, identity, file.size, opened.num_rows, columns, self._is_checked
 
 
 class Gatherer:
@@ -106,6 +153,11 @@ class Gatherer:
                     facts[name, *below], sources[name, *below] = found
         return FragmentStatistics(facts, sources)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether `add` would never learn anything."""
+        return all(column.is_one_zone for columns in self._columns.values() for _, column in columns)
+
     def wants(self, name: str, start: int, end: int) -> bool:
         """Return whether `add` would learn from the physical rows `[start, end)` of a top-level column."""
         return any(column.wants(start, end) for _, column in self._columns.get(name, ()))
@@ -141,7 +193,7 @@ class _StoredColumn:
         self._number = data_file.columns[leaf.id]
         self._num_rows = fragment.physical_rows
         self._cache = files.statistics
-        how = f"{self._number} {leaf.id} {leaf.logical_type} {leaf.nullable}"
+        how = _described(leaf, data_file)
         if opened.checksums is not None:
             how += " verified"  # kept apart from statistics of unchecked pages
         storage = snapshot.storage_of(data_file.base_id)
@@ -150,17 +202,17 @@ class _StoredColumn:
     def known(self) -> tuple[ColumnFacts, Source] | None:
         """Return all known statistics, and where they come from; None without any."""
         gathered = None
-        if not self._is_one_zone:  # otherwise gathering adds nothing to the statistics of the file
+        if not self.is_one_zone:  # otherwise gathering adds nothing to the statistics of the file
             gathered = self._cache.gathered(self._key, self._type, self._num_rows)
         facts = self._cache.facts(self._key, self._stored, gathered, self._num_rows)
         return None if facts is None else (facts, "file" if gathered is None else "cache")
 
     def gather(self, first_row: int, arrays: Sequence[pa.Array]) -> None:
-        if not self._is_one_zone:
+        if not self.is_one_zone:
             self._cache.gather(self._key, self._type, self._num_rows, first_row, arrays)
 
     def wants(self, start: int, end: int) -> bool:
-        if self._is_one_zone:
+        if self.is_one_zone:
             return False
         return self._cache.wants(self._key, self._type, self._num_rows, start, end)
 
@@ -170,7 +222,7 @@ class _StoredColumn:
         return self._cache.stored(self._key, self._read)
 
     @cached_property
-    def _is_one_zone(self) -> bool:
+    def is_one_zone(self) -> bool:
         """Whether the statistics of the file are as fine and as complete as gathered ones."""
         if self._num_rows > ZONE_ROWS or isinstance(self._reader, LegacyFile):
             return False
@@ -183,6 +235,11 @@ class _StoredColumn:
         assert isinstance(self._reader, ModernFile)
         statistics = read_page_statistics(self._reader)
         return None if statistics is None else statistics.column(self._number, self._type)
+
+
+def _described(leaf: Field, file: DataFile) -> str:
+    """Return the column of a leaf in a file, and the parts of the schema that decide how it is read."""
+    return f"{file.columns.get(leaf.id)} {leaf.id} {leaf.logical_type} {leaf.nullable}"
 
 
 def read_page_statistics(file: ModernFile) -> FilePageStatistics | None:

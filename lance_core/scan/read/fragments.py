@@ -138,7 +138,7 @@ class FragmentOpener:
             LanceError: a file is missing, corrupt, or of an unsupported kind.
         """
         fragment = self.fragment(scan)
-        live = LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
+        live = LiveRows(fragment.physical_rows, self._files.deletions(self._snapshot, fragment))
         columns = self.open_columns(fragment.id, live, files)
         if self._reads_deleted:
             live = LiveRows(fragment.physical_rows, np.array([], np.uint32))

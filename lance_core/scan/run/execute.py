@@ -165,7 +165,7 @@ def _count_before_limit(
     from lance_core.scan.run.index_masks import count_found, index_masks
 
     masks = index_masks(snapshot, plan.options, files, counts=True) if strategy.prune else None
-    count, plan = (0, plan) if masks is None else count_found(snapshot, plan, masks)
+    count, plan = (0, plan) if masks is None else count_found(snapshot, plan, masks, files)
     if not plan.fragment_scans:
         return count
     if plan.schema.names:

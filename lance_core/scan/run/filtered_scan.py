@@ -59,9 +59,10 @@ def filter_jobs(
     assert condition is not None
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
     is_remote = snapshot.storage.is_remote
-    # A trace shows what statistics leave out, so it needs them in any case.
+    # A trace shows what statistics leave out, so it needs them in any case. What indices find is rare,
+    # also in the fragments that they do not cover.
     is_small = plan.num_rows <= _FEW_ROWS and len(plan.fragment_scans) <= _FEW_FRAGMENTS
-    asks = is_remote or strategy.trace is not None or not is_small
+    asks = is_remote or strategy.trace is not None or masks is not None or not is_small
     windows = FilterWindows(
         plan,
         FragmentOpener(

@@ -8,6 +8,7 @@ from lance_core.index.row_sets import bitmap_of, keys_of
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import FilterMasks, ask_indices
 from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.pruning import Pruner
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.live_rows import LiveRows
 from lance_core.scan.read.row_columns import RowColumns
@@ -33,7 +34,7 @@ def index_masks(
         return None
 
     def live(fragment: Fragment) -> LiveRows:
-        return LiveRows(fragment.physical_rows, snapshot.read_deletions(fragment))
+        return LiveRows(fragment.physical_rows, files.deletions(snapshot, fragment))
 
     def addresses_of(row_ids: RowIds) -> RowIds:
         return RowColumns(snapshot, files).addresses_of(row_ids, live)
@@ -49,14 +50,36 @@ def is_few(plan: ScanPlan, masks: FilterMasks | None) -> bool:
     return plan.options.fast_search or all(scan.fragment_id in found.covered for scan in plan.fragment_scans)
 
 
-def found_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> RowIds | None:
-    """Return the addresses of all rows that may match, if indices find few and no condition is left.
+def may_match(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles) -> ScanPlan:
+    """Return a plan without the fragments in which no row matches, according to indices and statistics.
+
+    Tables that change by key have many small fragments that no index covers, and a key is in few of them.
+    """
+    condition = plan.options.filter
+    if condition is None or snapshot.storage.is_remote:  # statistics of a remote file take a request
+        return plan
+    fragments = snapshot.manifest.fragment_by_id
+    pruner = Pruner(snapshot, condition, files, masks=masks, only_indexed=plan.options.fast_search)
+    kept = pruner.keep_all([fragments[scan.fragment_id] for scan in plan.fragment_scans])
+    left = [scan for scan, found in zip(plan.fragment_scans, kept, strict=True) if found.candidates]
+    return plan if len(left) == len(kept) else plan.with_fragment_scans(left)
+
+
+def found_addresses(
+    snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles
+) -> RowIds | None:
+    """Return the addresses of all rows that may match, if indices find few, no condition is left, and
+    statistics rule out the fragments that no index covers.
 
     Deleted rows may be among them. Return None otherwise, and for a plan of parts of fragments.
     """
     found = masks.found
-    if found is None or not is_few(plan, masks):
+    if found is None or found.num_rows > _FEW_ROWS:
         return None
+    if not is_few(plan, masks):
+        plan = may_match(snapshot, plan, masks, files)
+        if not is_few(plan, masks):
+            return None
     fragments = snapshot.manifest.fragment_by_id
     addresses = []
     for scan in plan.fragment_scans:
@@ -70,7 +93,9 @@ def found_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> R
     return np.concatenate(addresses) if addresses else np.empty(0, np.uint64)
 
 
-def count_found(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tuple[int, ScanPlan]:
+def count_found(
+    snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles
+) -> tuple[int, ScanPlan]:
     """Count the rows of fragments in which indices answer the whole filter, without reading them.
 
     Returns:
@@ -89,12 +114,14 @@ def count_found(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tuple
         rows = found.rows.get(fragment.id)
         if rows is None:
             continue
-        deleted = snapshot.read_deletions(fragment)
+        deleted = files.deletions(snapshot, fragment)
         count += len(rows) - (rows.intersection_cardinality(bitmap_of(deleted)) if len(deleted) else 0)
     return count, plan.with_fragment_scans(rest)
 
 
-def answered_rows(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tuple[RowIds, ScanPlan]:
+def answered_rows(
+    snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles
+) -> tuple[RowIds, ScanPlan]:
     """Return the live rows of fragments in which indices answer the whole filter, without reading them.
 
     Returns:
@@ -110,7 +137,7 @@ def answered_rows(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> tup
         if found is None or not is_covered or masks.open_conditions(fragment.id):
             rest.append(scan)
         elif fragment.id in found.rows:
-            deleted = snapshot.read_deletions(fragment)
+            deleted = files.deletions(snapshot, fragment)
             rows = found.rows[fragment.id]
             addresses.append(keys_of(fragment.id, rows - bitmap_of(deleted) if len(deleted) else rows))
     return np.sort(np.concatenate(addresses)), plan.with_fragment_scans(rest)

@@ -54,7 +54,7 @@ class OpenFragment:
     @cached_property
     def live(self) -> LiveRows:
         """Live rows of the fragment. Raises LanceError if its deletions cannot be read."""
-        return LiveRows(self._fragment.physical_rows, self._snapshot.read_deletions(self._fragment))
+        return LiveRows(self._fragment.physical_rows, self._files.deletions(self._snapshot, self._fragment))
 
     def columns(self, opener: FragmentOpener) -> tuple[Column, ...]:
         """Return the projected columns; errors are those of `FragmentOpener.open_columns`."""

@@ -96,7 +96,7 @@ class SearchableRows:
 
     def _live(self, fragment_id: int) -> LiveRows:
         fragment = self._snapshot.manifest.fragment_by_id[fragment_id]
-        return LiveRows(fragment.physical_rows, self._snapshot.read_deletions(fragment))
+        return LiveRows(fragment.physical_rows, self._files.deletions(self._snapshot, fragment))
 
     @cached_property
     def _row_columns(self) -> RowColumns:

@@ -12,7 +12,11 @@ import pytest
 import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.scan import scanner
+from lance_core.scan.files.cache import FileCache
+from lance_core.scan.files.opened import OpenFile
 from lance_core.scan.session import session_of
+from lance_core.table.fragment import DataFile, Fragment
+from lance_core.table.snapshot import Snapshot
 
 ROWS = 4000
 Change = Callable[[LanceDataset | lance.LanceDataset], object]
@@ -83,6 +87,36 @@ def test_an_update_opens_other_columns_where_it_changes_rows(tmp_path: Path) -> 
     make(tmp_path / "t")
     dataset = lance_core.dataset(tmp_path / "t", session=lance_core.Session())
     dataset.update({"kind": "5"}, where="id = 11")
-    files = list(session_of(dataset.snapshot).files._files.values())
+    kept = session_of(dataset.snapshot).files._files.values()
+    files = [file for file in kept if isinstance(file, OpenFile)]
     opened = [{field.name for field, _ in file._columns._readers} for file in files]
     assert [names for names in opened if names - {"id"}] == [{"id", "text", "list"}]
+
+
+def test_fragments_beside_the_index_are_not_opened_for_other_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Statistics rule them out, and later versions of the table do not read these statistics again."""
+    make(tmp_path / "t")
+    dataset = lance_core.dataset(tmp_path / "t", session=lance_core.Session())
+    for number in range(3):
+        dataset.update({"kind": "5"}, where=f"id = {number}")
+    dataset.delete("id = 100")
+    opened: list[str] = []
+    opening = FileCache.opened
+
+    def open_noted(cache: FileCache, snapshot: Snapshot, fragment: Fragment, file: DataFile) -> OpenFile:
+        opened.append(file.path)
+        return opening(cache, snapshot, fragment, file)
+
+    monkeypatch.setattr(FileCache, "opened", open_noted)
+    assert dataset.delete("id = 101") == {"num_deleted_rows": 1}
+    assert opened == []
+    assert dataset.to_table(filter="id = 102").num_rows == 1
+    opened.clear()
+    assert dataset.to_table(filter="id = 103").num_rows == 1
+    new = {file.path for fragment in dataset.snapshot.manifest.fragments[-3:] for file in fragment.files}
+    assert opened
+    assert not new & set(opened)
+    assert dataset.to_table(filter="id = 1")["kind"].to_pylist() == [5]
+    assert new & set(opened)
