@@ -6,7 +6,7 @@ storage.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -82,17 +82,22 @@ def _is_plain(schema: Schema) -> bool:
     """Return whether Arrow's types and names alone describe the columns, as in most small appends."""
     return all(
         field.nullable
-        and not field.children
         and not field.extension_name
         and not field.is_blob
         and not field.is_json
         and not pa.types.is_dictionary(field.arrow_type)
-        for field in schema.fields
+        for top in schema.fields
+        for field in top.walk()
     )
 
 
-def _has_no_metadata(schema: pa.Schema) -> bool:
-    return all(field.metadata is None for field in schema)
+def _has_no_metadata(fields: Iterable[pa.Field]) -> bool:
+    """Return whether no field has metadata, at any depth."""
+    return all(
+        field.metadata is None
+        and _has_no_metadata(field.type.field(place) for place in range(field.type.num_fields))
+        for field in fields
+    )
 
 
 def _matched(fields: Sequence[Field], given: Sequence[Field], path: str) -> set[int]:
