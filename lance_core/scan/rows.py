@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.files.data_files import DataFiles
-from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.plan.projection import ROW_ADDRESS
+from lance_core.scan.plan.scan_plan import ScanPlan, plan_scan
 from lance_core.scan.run.batch_cutter import BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batch_runs, scan_table
 from lance_core.scan.run.strategy import Strategy
+from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 
+if TYPE_CHECKING:
+    from lance_core.scan.plan.indices import FilterMasks
+
 _DEFAULT = Strategy()
+_FEW_BESIDE = 1 << 15
+"""Most rows beside an index that are scanned for a look-up."""
 
 
 def plan_runs(
@@ -106,6 +116,45 @@ def count_plan_rows(
         return sum(run.rows.num_rows for run in runs)
 
 
+def plan_addresses(
+    snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, budget: MemoryBudget, files: DataFiles
+) -> Generator[RowIds, None, None]:
+    """Yield the addresses of the rows of a plan with row addresses and without a limit, ascending in each
+    array.
+
+    First come the rows of fragments in which indices answer the whole filter, which are not read.
+    """
+    from lance_core.scan.run.index_masks import answered_rows, may_match  # late: few tables have indices
+
+    answered, plan = answered_rows(snapshot, plan, masks, files)
+    yield answered
+    plan = may_match(snapshot, plan, masks, files)
+    if not plan.fragment_scans:  # a scan of nothing would ask the indices once more
+        return
+    for batch in plan_batches(snapshot, plan, budget, files):
+        yield batch.column(ROW_ADDRESS).to_numpy()
+
+
+def _few_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles) -> RowIds | None:
+    """Return the addresses of the rows of a plan in order, if indices find few and leave few rows to scan.
+
+    Then the other columns are opened only where rows are found.
+    """
+    from lance_core.scan.run.index_masks import FEW_ROWS
+
+    found, ids = masks.found, [scan.fragment_id for scan in plan.fragment_scans]
+    if found is None or found.num_rows > FEW_ROWS or snapshot.storage.is_remote or ids != sorted(ids):
+        return None
+    beside = (scan.end - scan.start for scan in plan.fragment_scans if scan.fragment_id not in found.covered)
+    if sum(beside) > _FEW_BESIDE:
+        return None
+    options = replace(plan.options, columns=(), with_row_address=True, limit=None, offset=None)
+    rowless = plan_scan(snapshot, options).with_fragment_scans(plan.fragment_scans)
+    budget = MemoryBudget(sys.maxsize)  # the whole table will be in memory anyway
+    addresses = np.concatenate(list(plan_addresses(snapshot, rowless, masks, budget, files)))
+    return None if len(addresses) > FEW_ROWS else np.sort(addresses)
+
+
 def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy) -> pa.Table | None:
     """Return the rows of a plan by single takes, if indices find all of them and they are few; else None."""
     from lance_core.scan.run.index_masks import found_addresses, index_masks  # late: few tables have indices
@@ -123,7 +172,11 @@ def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy:
     if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
         return None
     masks = index_masks(snapshot, options, files)
-    addresses = None if masks is None else found_addresses(snapshot, plan, masks, files)
+    if masks is None:
+        return None
+    addresses = found_addresses(snapshot, plan, masks)
+    if addresses is None:
+        addresses = _few_addresses(snapshot, plan, masks, files)
     if addresses is None:
         return None
     first = options.offset or 0

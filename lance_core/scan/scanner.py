@@ -19,7 +19,7 @@ from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, Projection, project
 from lance_core.scan.plan.scan_plan import FragmentScan, plan_scan
-from lance_core.scan.rows import count_plan_rows, plan_batches, plan_table
+from lance_core.scan.rows import count_plan_rows, plan_addresses, plan_batches, plan_table
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_projection
 from lance_core.scan.run.stored_scan import scan_stored
@@ -242,23 +242,17 @@ def bounded_scan(snapshot: Snapshot, options: ScanOptions, most_bytes: int) -> L
 
 def address_batches(snapshot: Snapshot, options: ScanOptions) -> Generator[RowIds, None, None]:
     """Yield the addresses of the rows of a scan with row addresses and without a limit, ascending in each
-    array.
-
-    First come the rows of fragments in which indices answer the whole filter, which are not read.
+    array; see `plan_addresses`.
     """
-    # Late: few tables have indices.
-    from lance_core.scan.run.index_masks import answered_rows, index_masks, may_match
+    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
 
     plan = plan_scan(snapshot, options)
     session = session_of(snapshot)
     files = session.files_for(options)
     masks = index_masks(snapshot, options, files)
     if masks is not None:
-        answered, plan = answered_rows(snapshot, plan, masks, files)
-        yield answered
-        plan = may_match(snapshot, plan, masks, files)
-        if not plan.fragment_scans:  # a scan of nothing would ask the indices once more
-            return
+        yield from plan_addresses(snapshot, plan, masks, session.budget, files)
+        return
     for batch in plan_batches(snapshot, plan, session.budget, files):
         yield batch.column(ROW_ADDRESS).to_numpy()
 

@@ -28,6 +28,7 @@ from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.file_buffer import METADATA_KEY
 from lance_core.storage import ReadableFile, Storage
 from lance_core.table.bases import DatasetBasePath
+from lance_core.table.deletions import Offsets
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.manifest import Manifest, describe_rows
 from lance_core.table.snapshot import Snapshot
@@ -145,6 +146,8 @@ class SingleFile:
 class _OneFile:
     """One open file in place of the files of a session; see `DataFiles`."""
 
+    checks = False
+
     def __init__(self, opened: OpenFile) -> None:
         self._opened = opened
         self.statistics = StatisticsCache()
@@ -153,6 +156,10 @@ class _OneFile:
     def open(self, snapshot: Snapshot, fragment: Fragment, data_file: DataFile) -> OpenedFile:
         """Return the file."""
         return self._opened
+
+    def deletions(self, snapshot: Snapshot, fragment: Fragment) -> Offsets:
+        """Return no rows: a file without a dataset has no deletions."""
+        return snapshot.read_deletions(fragment)
 
 
 def _refuse_legacy(file: ReadableFile) -> None:

@@ -62,7 +62,7 @@ class _Known:
 
 @dataclass
 class _Whole:
-    """What is known of a fragment, if nothing can be added to it."""
+    """Everything known of a fragment, if nothing can be added to it."""
 
     known: object
     num_bytes: int

@@ -58,7 +58,7 @@ class FragmentStatistics:
 
 
 class KnownStatistics:
-    """What is known of some columns of the fragments of one snapshot.
+    """Known statistics of some columns of the fragments of one snapshot.
 
     Small fragments with one local file, of which scans cannot learn more, are looked up as a whole: tables
     that change by key have many of them.

@@ -16,7 +16,8 @@ from lance_core.table.fragment import Fragment
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 
-_FEW_ROWS = 256
+FEW_ROWS = 256
+"""Most rows that a look-up finds."""
 
 
 def index_masks(
@@ -45,7 +46,7 @@ def index_masks(
 def is_few(plan: ScanPlan, masks: FilterMasks | None) -> bool:
     """Return whether indices left so few rows of a plan that worker threads would not help to read them."""
     found = None if masks is None else masks.found
-    if found is None or found.num_rows > _FEW_ROWS:
+    if found is None or found.num_rows > FEW_ROWS:
         return False
     return plan.options.fast_search or all(scan.fragment_id in found.covered for scan in plan.fragment_scans)
 
@@ -65,21 +66,14 @@ def may_match(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: Dat
     return plan if len(left) == len(kept) else plan.with_fragment_scans(left)
 
 
-def found_addresses(
-    snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles
-) -> RowIds | None:
-    """Return the addresses of all rows that may match, if indices find few, no condition is left, and
-    statistics rule out the fragments that no index covers.
+def found_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks) -> RowIds | None:
+    """Return the addresses of all rows that may match, if indices find few and no condition is left.
 
     Deleted rows may be among them. Return None otherwise, and for a plan of parts of fragments.
     """
     found = masks.found
-    if found is None or found.num_rows > _FEW_ROWS:
+    if found is None or not is_few(plan, masks):
         return None
-    if not is_few(plan, masks):
-        plan = may_match(snapshot, plan, masks, files)
-        if not is_few(plan, masks):
-            return None
     fragments = snapshot.manifest.fragment_by_id
     addresses = []
     for scan in plan.fragment_scans:

@@ -1,4 +1,4 @@
-"""What a commit takes over from the version that the caller opened, instead of parsing it again."""
+"""Parts that a commit takes over from the version that the caller opened, instead of parsing it again."""
 
 from __future__ import annotations
 
