@@ -40,7 +40,8 @@ class Conformer:
         """
         self._given = given
         self.schema, self._stored = table, _stored(table)
-        if _is_plain(table) and _has_no_metadata(given) and given.equals(self._stored):
+        is_equal = _is_plain(table) and given.equals(self._stored)
+        if is_equal and _have_names_alone(given, self._stored):
             self._columns, self._is_stored = list(range(len(given))), True
             return
         has_blobs_v2 = any(node.is_blob_v2 for field in table.fields for node in field.walk())
@@ -91,13 +92,21 @@ def _is_plain(schema: Schema) -> bool:
     )
 
 
-def _has_no_metadata(fields: Iterable[pa.Field]) -> bool:
-    """Return whether no field has metadata, at any depth."""
+def _have_names_alone(given: Iterable[pa.Field], stored: Iterable[pa.Field]) -> bool:
+    """Return whether fields of equal types have the same names and no metadata, at any depth.
+
+    Arrow calls lists equal whose items have other names.
+    """
     return all(
-        field.metadata is None
-        and _has_no_metadata(field.type.field(place) for place in range(field.type.num_fields))
-        for field in fields
+        mine.name == known.name
+        and mine.metadata is None
+        and _have_names_alone(_members(mine.type), _members(known.type))
+        for mine, known in zip(given, stored, strict=True)
     )
+
+
+def _members(kind: pa.DataType) -> list[pa.Field]:
+    return [kind.field(place) for place in range(kind.num_fields)]
 
 
 def _matched(fields: Sequence[Field], given: Sequence[Field], path: str) -> set[int]:
