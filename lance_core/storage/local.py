@@ -177,16 +177,18 @@ class LocalStorage(Storage):
             os.rmdir(self._root)
 
     def sync_directory(self, path: str) -> None:
-        directory = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
-        if self._later is None:
-            sync_descriptor(directory, path)
-        else:
-            self._later.append(partial(sync_descriptor, directory, path))
+        self._sync_directory(self._open(path, os.O_RDONLY | os.O_DIRECTORY), path)
 
     def syncing_later(self, syncs: list[Callable[[], None]]) -> Self:
         storage = self._copy()
         storage._later = syncs
         return storage
+
+    def _sync_directory(self, directory: Descriptor, path: str) -> None:
+        if self._later is None:
+            sync_descriptor(directory, path)
+        else:
+            self._later.append(partial(sync_descriptor, directory, path))
 
     def _directory(self, path: str, sync: bool) -> Descriptor:
         """Open a directory. It is created with its parents if it is missing."""
@@ -201,7 +203,7 @@ class LocalStorage(Storage):
                 with suppress(FileExistsError):  # another writer was faster, and may not have synced it yet
                     os.mkdir(name, dir_fd=above.number)
                 if sync:
-                    os.fsync(above.number)
+                    self._sync_directory(above, parent)
             else:
                 _make_root(self._root, sync)
         except OSError as error:

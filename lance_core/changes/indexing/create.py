@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from uuid import UUID
@@ -68,12 +68,14 @@ def create_index(
         name = _name(current.manifest, column, request.name)
         removed = _segments_named(current.manifest, name)
         _check_name(removed, name, column, replace_existing)
-        segment = build_segment(current, replace(request, name=name), observer=observer, sync=sync)
+        syncs: list[Callable[[], None]] = []
+        segment = build_segment(
+            current, replace(request, name=name), observer=observer, sync=sync, syncs=syncs
+        )
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
+        message = create_index_transaction(transaction, [segment], removed)
         try:
-            return commit(
-                current.storage, create_index_transaction(transaction, [segment], removed), sync=sync
-            )
+            return commit(current.storage, message, writes=syncs, sync=sync)
         except CommitUnknownError:
             raise
         except LanceError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyroaring
@@ -100,11 +100,12 @@ def optimize_indices(
         if not tasks and not behind and not has_unneeded_reuse(current.manifest):
             return current.manifest
         built: list[table_pb2.IndexMetadata] = []
+        syncs: list[Callable[[], None]] = []
         present = {entry.uuid.uuid for entry in index_entries(current.manifest)}
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         try:
             for task in tasks:
-                segment = build_segment(current, task.request, observer=observer, sync=sync)
+                segment = build_segment(current, task.request, observer=observer, sync=sync, syncs=syncs)
                 # The reference looks for the files of a segment beside others, also if it covers nothing.
                 if coverage(segment) or not task.has_others:
                     built.append(segment)
@@ -116,7 +117,8 @@ def optimize_indices(
             removed += trimmed.removed
             if not built and not removed:
                 return current.manifest
-            return commit(current.storage, create_index_transaction(transaction, built, removed), sync=sync)
+            message = create_index_transaction(transaction, built, removed)
+            return commit(current.storage, message, writes=syncs, sync=sync)
         except CommitUnknownError:
             raise
         except LanceError:

@@ -1,9 +1,9 @@
-"""Building of one segment of an index. Its files are complete and durable, but belong to no version yet."""
+"""Building of one segment of an index. Its files are complete, but belong to no version yet."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
@@ -69,7 +69,12 @@ def with_model(snapshot: Snapshot, request: IndexRequest, model: table_pb2.Index
 
 
 def build_segment(
-    snapshot: Snapshot, request: IndexRequest, *, observer: Observer = unobserved, sync: bool = True
+    snapshot: Snapshot,
+    request: IndexRequest,
+    *,
+    observer: Observer = unobserved,
+    sync: bool = True,
+    syncs: list[Callable[[], None]] | None = None,
 ) -> table_pb2.IndexMetadata:
     """Write the files of a new segment. Memory is bounded, unless the kind says otherwise.
 
@@ -78,6 +83,7 @@ def build_segment(
         request: What to index.
         observer: Is told the progress.
         sync: On local disks make the files durable before returning.
+        syncs: Gets the calls that make small files durable instead, see `Storage.syncing_later`.
 
     Returns:
         The entry for the manifest. If the name of the request is None, the entry has the default name.
@@ -94,7 +100,8 @@ def build_segment(
     if build is None:
         raise UnsupportedFeatureError("an index without training has no model", found=request.kind)
     column, fragments, rows = rows_to_index(snapshot, request, observer)
-    writer = SegmentWriter(snapshot.storage, request.uuid, sync=sync)
+    storage = snapshot.storage if syncs is None else snapshot.storage.syncing_later(syncs)
+    writer = SegmentWriter(storage, request.uuid, sync=sync)
     try:
         built = build(rows, request.parameters, writer)
         files = writer.finish()

@@ -130,6 +130,34 @@ def test_what_is_synced_at_once(tmp_path: Path, kind: str) -> None:
     assert [step for step, _ in recording.steps[names["_versions"] :]] == ["name", "sync directory"]
 
 
+def test_files_of_an_index(tmp_path: Path) -> None:
+    """T36: small files of a new segment are synced with the rest, and a version that names them has them."""
+    path = tmp_path / "recorded"
+    dataset = make_table(path)
+    before, recording = files_below(path), Recording(path)
+    with recording.running():
+        dataset.create_scalar_index("id", "BTREE")
+    recording.acknowledge(2)
+    with recording.running():
+        lance_core.write_dataset(ROWS, path, mode="append").optimize.optimize_indices()
+    recording.acknowledge(4)
+    files = files_below(path)[0]
+    written: dict[int, dict[str, bytes]] = {}
+    for version in (2, 4):
+        (segment,) = lance_core.dataset(path, version).describe_indices()[0].segments
+        below = f"_indices/{segment.uuid}/"
+        written[version] = {name: files[name] for name in files if name.startswith(below)}
+        assert len(written[version]) == 2
+    written[3] = written[2]
+    found = []
+    for number, crash in enumerate(crashes(recording, before, SEED, tries=3)):
+        version = lance_core.dataset(crash.write(tmp_path / str(number))).version
+        assert version >= max(crash.acknowledged, default=1), f"lost after step {crash.step}"
+        assert written.get(version, {}).items() <= crash.files.items()
+        found.append(version)
+    assert set(found) == {1, 2, 3, 4}
+
+
 def test_files_in_base_paths(tmp_path: Path) -> None:
     """T36: files of an acknowledged append are durable in new base paths, too, and so are their names."""
     root = tmp_path / "recorded"

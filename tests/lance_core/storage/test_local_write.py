@@ -283,11 +283,20 @@ def test_small_files_and_directories_are_synced_later(
     storage.create_file("data/c").close()
     assert synced[-1] == inode("data/c")
 
+    synced.clear()
+    calls.clear()
+    later.create_file("new/inside/a").close()
+    assert synced == []
+    for call in calls:
+        call()
+    assert synced == [inode(path) for path in ("", "new", "new/inside/a")]
+
 
 def test_a_sync_that_fails_later_names_the_file(
     storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """T40"""
+    storage.create_file("data/first").close()
     calls: list[Callable[[], None]] = []
     storage.syncing_later(calls).create_file("data/a").close()
     monkeypatch.setattr(os, "fsync", fail_with_an_input_output_error)
