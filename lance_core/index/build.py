@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.index.progress import Observer, unobserved
@@ -18,6 +20,8 @@ VALUE = "value"
 ROW_KEY = "row_key"
 """Name of the second column of the rows to index: 64-bit row keys without nulls."""
 
+RowNumbers = npt.NDArray[np.uint64]
+
 
 class RowKeys(Enum):
     """Numbers that name rows in the files of an index."""
@@ -25,7 +29,20 @@ class RowKeys(Enum):
     IDS = "ids"
     """Row ids if the table has stable row ids, otherwise row addresses."""
     ADDRESSES = "addresses"
-    """Row addresses."""
+    """Row addresses. Such files name few rows, so the rows are read without keys; see `FragmentRows`."""
+
+
+@dataclass(frozen=True)
+class FragmentRows:
+    """Live rows of one fragment that a segment indexes.
+
+    Attributes:
+        num_rows: Number of rows.
+        addresses_at: Returns the addresses of rows by their numbers, which count the rows from 0 on.
+    """
+
+    num_rows: int
+    addresses_at: Callable[[RowNumbers], RowNumbers]
 
 
 @dataclass(frozen=True)
@@ -34,16 +51,21 @@ class IndexedRows:
 
     Attributes:
         field: Type and metadata of the indexed column. Extension types are replaced by their storage.
-        num_rows: Number of rows.
-        scan: Reads the rows. Each call starts at the first row. The batches have the columns `VALUE` and
-            `ROW_KEY`, a few MiB each.
+        fragments: The rows by fragment, in the order of `scan`.
+        scan: Reads the rows. Each call starts at the first row. The batches have the column `VALUE`, and with
+            `RowKeys.IDS` the column `ROW_KEY`; a few MiB each, and rows of one fragment each.
         observer: Is told the progress.
     """
 
     field: pa.Field
-    num_rows: int
+    fragments: Sequence[FragmentRows]
     scan: Callable[[], Iterator[pa.RecordBatch]]
     observer: Observer = unobserved
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return sum(fragment.num_rows for fragment in self.fragments)
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,14 @@ Source: docs/format.md, "Index files".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.encodings.values import concat_arrays
-from lance_core.index.build import ROW_KEY, VALUE
-from lance_core.index.value_order import Rows
+from lance_core.index.build import VALUE, FragmentRows, IndexedRows, RowNumbers
 
 NULL_ROWS = "null_bitmap"
 """Key of the schema metadata: number of the global buffer with the set of the addresses of null rows."""
@@ -29,105 +27,120 @@ ZONE_FIELDS = [
     pa.field("zone_length", pa.uint64(), nullable=False),
 ]
 """Columns that say which rows a zone has."""
-_NO_ROWS: Rows = np.empty(0, np.uint64)
+_NO_ROWS: RowNumbers = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True)
-class ZoneRows:
+class ZoneSpan:
     """Live rows of consecutive zones of one fragment.
 
     Attributes:
-        values: Values of the rows.
-        addresses: Addresses of the rows, ascending.
+        fragment: The fragment.
+        start: Number of the first row in the fragment.
+        num_rows: Number of rows.
         rows_per_zone: Number of rows of all zones but the last, which may have fewer.
     """
 
-    values: pa.Array
-    addresses: Rows
+    fragment: FragmentRows
+    start: int
+    num_rows: int
     rows_per_zone: int
 
     @property
     def firsts(self) -> npt.NDArray[np.int64]:
-        """Position of the first row of each zone."""
-        return np.arange(0, len(self.addresses), self.rows_per_zone)
+        """Position of the first row of each zone in the span."""
+        return np.arange(0, self.num_rows, self.rows_per_zone)
+
+    def addresses_at(self, positions: npt.NDArray[np.int64]) -> RowNumbers:
+        """Return the addresses of rows by their positions in the span."""
+        return self.fragment.addresses_at((positions + self.start).view(np.uint64))
+
+
+def places_of(spans: Iterable[ZoneSpan]) -> list[pa.Array]:
+    """Return fragment, offset of the first row, and span up to the last row of each zone: `ZONE_FIELDS`."""
+    starts, ends = [], []
+    for span in _joined(spans):
+        firsts = span.firsts
+        lasts = np.minimum(firsts + span.rows_per_zone, span.num_rows) - 1
+        addresses = span.addresses_at(np.concatenate((firsts, lasts)))
+        starts.append(addresses[: len(firsts)])
+        ends.append(addresses[len(firsts) :])
+    first, last = np.concatenate(starts), np.concatenate(ends)
+    columns = (first >> np.uint64(32), first & np.uint64(0xFFFFFFFF), last - first + np.uint64(1))
+    return [pa.array(column) for column in columns]
+
+
+def _joined(spans: Iterable[ZoneSpan]) -> list[ZoneSpan]:
+    """Return spans that follow one another in a fragment as one: only the last zone may have fewer rows."""
+    joined: list[ZoneSpan] = []
+    for span in spans:
+        if joined and joined[-1].fragment is span.fragment:
+            joined[-1] = replace(joined[-1], num_rows=joined[-1].num_rows + span.num_rows)
+        else:
+            joined.append(span)
+    return joined
+
+
+@dataclass(frozen=True)
+class ZoneRows:
+    """Values of the rows of consecutive zones.
+
+    Attributes:
+        span: The rows.
+        values: Their values.
+    """
+
+    span: ZoneSpan
+    values: pa.Array
 
     @property
-    def places(self) -> list[pa.Array]:
-        """Fragment, offset of the first row, and span up to the last row of each zone: `ZONE_FIELDS`."""
-        firsts = self.firsts
-        lasts = np.minimum(firsts + self.rows_per_zone, len(self.addresses)) - 1
-        starts, ends = self.addresses[firsts], self.addresses[lasts]
-        offsets = starts & np.uint64(0xFFFFFFFF)
-        return [
-            pa.array(column) for column in (starts >> np.uint64(32), offsets, ends - starts + np.uint64(1))
-        ]
-
-    @property
-    def null_addresses(self) -> Rows:
+    def null_addresses(self) -> RowNumbers:
         """Addresses of the rows whose value is null."""
-        return self.addresses[np.asarray(self.values.is_null())] if self.values.null_count else _NO_ROWS
+        if not self.values.null_count:
+            return _NO_ROWS
+        return self.span.addresses_at(np.flatnonzero(self.values.is_null()))
 
 
-def zones_of(batches: Iterable[pa.RecordBatch], rows_per_zone: int) -> Iterator[ZoneRows]:
-    """Cut rows in the order of their addresses to zones.
+def zones_of(rows: IndexedRows, rows_per_zone: int) -> Iterator[ZoneRows]:
+    """Read rows, and cut them to zones.
 
     Args:
-        batches: Rows with the columns `VALUE` and `ROW_KEY`, which has row addresses.
+        rows: The rows.
         rows_per_zone: Number of rows of all zones but the last of a fragment.
     """
-    waiting = _Waiting(rows_per_zone)
-    for batch in batches:
-        values, addresses = batch.column(VALUE), np.asarray(batch.column(ROW_KEY))
-        for start, end in pairwise(_fragment_cuts(addresses)):
-            if waiting.num_rows and waiting.fragment != int(addresses[start]) >> 32:
-                yield waiting.take()
-            if waiting.num_rows:  # they complete a zone
-                count = min(end - start, rows_per_zone - waiting.num_rows)
-                waiting.add(values.slice(start, count), addresses[start : start + count])
-                start += count
-                if waiting.num_rows == rows_per_zone:
-                    yield waiting.take()
-            whole = (end - start) // rows_per_zone * rows_per_zone
-            if whole:
-                yield ZoneRows(values.slice(start, whole), addresses[start : start + whole], rows_per_zone)
-            if start + whole < end:
-                waiting.add(values.slice(start + whole, end - start - whole), addresses[start + whole : end])
-    if waiting.num_rows:
-        yield waiting.take()
+    batches = rows.scan()
+    for fragment in rows.fragments:
+        start = 0
+        for values in _whole_zones(_values_of(fragment, batches), rows_per_zone):
+            yield ZoneRows(ZoneSpan(fragment, start, len(values), rows_per_zone), values)
+            start += len(values)
 
 
-def _fragment_cuts(addresses: Rows) -> list[int]:
-    """Return where each fragment begins among ascending addresses, and the number of rows."""
-    if not len(addresses):
-        return [0]
-    if int(addresses[0]) >> 32 == int(addresses[-1]) >> 32:
-        return [0, len(addresses)]
-    fragments = addresses >> np.uint64(32)
-    return [0, *(np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist(), len(addresses)]
+def _values_of(fragment: FragmentRows, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Array]:
+    """Yield the values of the next batches, which are those of a fragment."""
+    missing = fragment.num_rows
+    while missing:
+        values = next(batches).column(VALUE)
+        missing -= len(values)
+        yield values
 
 
-class _Waiting:
-    """Rows of a zone that is not complete."""
-
-    def __init__(self, rows_per_zone: int) -> None:
-        self.num_rows = 0
-        self._rows_per_zone = rows_per_zone
-        self._values: list[pa.Array] = []
-        self._addresses: list[Rows] = []
-
-    @property
-    def fragment(self) -> int:
-        """Fragment of the rows, of which there are some."""
-        return int(self._addresses[0][0]) >> 32
-
-    def add(self, values: pa.Array, addresses: Rows) -> None:
-        """Add rows of the same fragment."""
-        self._values.append(values)
-        self._addresses.append(addresses)
-        self.num_rows += len(addresses)
-
-    def take(self) -> ZoneRows:
-        """Remove the rows, and return them as one zone."""
-        zone = ZoneRows(concat_arrays(self._values), np.concatenate(self._addresses), self._rows_per_zone)
-        self._values, self._addresses, self.num_rows = [], [], 0
-        return zone
+def _whole_zones(parts: Iterable[pa.Array], rows_per_zone: int) -> Iterator[pa.Array]:
+    """Yield the values of a fragment again, cut at the ends of zones."""
+    waiting: list[pa.Array] = []  # values of a zone that is not complete
+    for values in parts:
+        if waiting:
+            missing = rows_per_zone - sum(map(len, waiting))
+            waiting.append(values.slice(0, missing))
+            values = values.slice(missing)
+            if len(waiting[-1]) < missing:
+                continue
+            yield concat_arrays(waiting)
+            waiting = []
+        whole = len(values) // rows_per_zone * rows_per_zone
+        if whole:
+            yield values.slice(0, whole)
+        if whole < len(values):
+            waiting.append(values.slice(whole))
+    if waiting:
+        yield concat_arrays(waiting)

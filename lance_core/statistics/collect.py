@@ -24,6 +24,8 @@ from lance_core.statistics.bound_encoding import encode_bound
 
 BOUND_BYTES = 64
 """Maximum bytes of a bound of strings or binaries."""
+WHOLE = (1 << 31) - 1
+"""Maximum for bounds that are never cut."""
 
 _MOST_FIXED_BYTES = 1 << 20
 """Maximum bytes of a fixed-size value with bounds, as the kernel accepts it."""
@@ -78,6 +80,9 @@ def page_bounds(
 
     Returns:
         Numbers of rows, nulls and NaNs, and bounds, which are null if unknown; see `bounds_schema`.
+
+    Raises:
+        OffsetOverflow: All bounds of strings have more than 2 GiB together.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
-from lance_core.changes.checked_reads import scan_for_change
+from lance_core.changes.checked_reads import address_finder, scan_for_change
 from lance_core.errors import UnknownColumnError
 from lance_core.expressions.tree import Column
 from lance_core.hints import did_you_mean
-from lance_core.index.build import ROW_KEY, VALUE, IndexedRows, RowKeys
+from lance_core.index.build import ROW_KEY, VALUE, FragmentRows, IndexedRows, RowKeys
 from lance_core.index.progress import Observer
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID
+from lance_core.scan.plan.projection import ROW_ID
 from lance_core.scan.read.value_sizes import value_bits
 from lance_core.schema import Field, Schema, join_path, shown_path, split_path
 from lance_core.schema.arrow_types import EXTENSION_NAME
@@ -116,31 +117,33 @@ def indexed_rows(
     """
     by_id = row_keys is RowKeys.IDS
     name = column.path[0]
-    fragments = snapshot.manifest.fragment_by_id
-    num_rows = sum(fragments[number].num_rows for number in fragment_ids)
-    ahead_bytes = _ahead_bytes(num_rows, column.field.arrow_type)
+    finder = address_finder(snapshot)
+    known = [snapshot.manifest.fragment_by_id[number] for number in fragment_ids]
+    fragments = [FragmentRows(each.num_rows, partial(finder.at_offsets, fragments=[each])) for each in known]
+    ahead_bytes = _ahead_bytes(sum(each.num_rows for each in known), column.field.arrow_type)
     options = ScanOptions(
         computed=((name, Column(column.path, column.field.arrow_type)),),
         fragments=tuple(fragment_ids),
         with_row_id=by_id,
-        with_row_address=not by_id,
         batch_bytes=ahead_bytes // _BATCHES_AHEAD,
         stored=True,
     )
     field = column.stored_field
-    schema = pa.schema([field.with_name(VALUE), pa.field(ROW_KEY, pa.uint64(), nullable=False)])
+    fields = [field.with_name(VALUE), pa.field(ROW_KEY, pa.uint64(), nullable=False)]
+    schema = pa.schema(fields if by_id else fields[:1])
 
     def scan() -> Iterator[pa.RecordBatch]:
         if not fragment_ids:
             return
         ahead = None if snapshot.storage.is_remote else ahead_bytes
         for batch in scan_for_change(snapshot, options, ahead_bytes=ahead).to_batches():
-            values, keys = batch.column(0), batch.column(ROW_ID if by_id else ROW_ADDRESS)
+            values = batch.column(0)
             if isinstance(values, pa.ExtensionArray):
                 values = values.storage
-            yield pa.RecordBatch.from_arrays([values, keys], schema=schema)
+            columns = [values, batch.column(ROW_ID)] if by_id else [values]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return IndexedRows(field, num_rows, scan, observer)
+    return IndexedRows(field, fragments, scan, observer)
 
 
 def _ahead_bytes(num_rows: int, value_type: pa.DataType) -> int:

@@ -469,13 +469,15 @@ bool raise(std::vector<uint8_t>& text, bool utf8) {
 
 class BoundsWriter {
  public:
-  explicit BoundsWriter(size_t num_zones, size_t limit) : bounds_{Block(num_zones), Block(4 * (num_zones + 1)), {}} {
-    if (num_zones != 0 && limit > INT32_MAX / num_zones) throw OffsetOverflow("bounds of too many zones");
+  explicit BoundsWriter(size_t num_zones) : bounds_{Block(num_zones), Block(4 * (num_zones + 1)), {}} {
     store<int32_t>(bounds_.offsets.data(), 0);
   }
 
   void put(size_t zone, bool known, const uint8_t* data, size_t size) {
-    if (known) text_.insert(text_.end(), data, data + size);
+    if (known) {
+      if (size > INT32_MAX - text_.size()) throw OffsetOverflow("more bytes than 32-bit offsets can address");
+      text_.insert(text_.end(), data, data + size);
+    }
     bounds_.known.data()[zone] = known;
     store<int32_t>(bounds_.offsets.data() + 4 * (zone + 1), static_cast<int32_t>(text_.size()));
   }
@@ -619,7 +621,7 @@ VariableZones variable_zones(Bytes offsets, Bytes data, Bytes validity, size_t s
   }
   size_t num_zones = zones_of(n, rows_per_zone);
   Block nulls(8 * num_zones);
-  BoundsWriter least(num_zones, limit), most(num_zones, limit);
+  BoundsWriter least(num_zones), most(num_zones);
   std::vector<uint8_t> upper;
   for (size_t first = 0, zone = 0; first < n; first += rows_per_zone, ++zone) {
     size_t at = start + first, rows = std::min(rows_per_zone, n - first);

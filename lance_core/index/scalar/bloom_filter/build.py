@@ -20,7 +20,7 @@ from lance_core.index.row_sets import RowSet, TreeMap
 from lance_core.index.scalar.parameters import positive_integer, refuse_unknown, stored_number
 from lance_core.index.segment_files import SegmentFiles
 from lance_core.index.segment_writer import SegmentWriter
-from lance_core.index.zones import NULL_ROWS, ZONE_FIELDS, ZoneRows, zones_of
+from lance_core.index.zones import NULL_ROWS, ZONE_FIELDS, ZoneRows, places_of, zones_of
 
 FILE = "bloomfilter.lance"
 NUM_ITEMS, PROBABILITY = "number_of_items", "probability"
@@ -54,10 +54,10 @@ def build_bloom_filter(rows: IndexedRows, parameters: Parameters, writer: Segmen
     num_blocks = filter_bytes(num_items, probability) // _BLOCK_BYTES
     null_rows = RowSet()
     with writer.create(FILE, SCHEMA) as file, stage(rows.observer, "scan", rows.num_rows) as advance:
-        for zones in zones_of(rows.scan(), num_items):
+        for zones in zones_of(rows, num_items):
             null_rows.add(zones.null_addresses)
             file.write(_described(zones, num_blocks))
-            advance(len(zones.addresses))
+            advance(len(zones.values))
         file.add_metadata({ITEMS_KEY: str(num_items), PROBABILITY_KEY: str(probability)})
         file.add_metadata({NULL_ROWS: str(file.add_buffer(null_rows.to_bytes(TreeMap())))})
     return BuiltSegment()
@@ -107,7 +107,8 @@ def _probability(parameters: Parameters) -> float:
 
 def _described(zones: ZoneRows, num_blocks: int) -> pa.RecordBatch:
     """Return the rows of the file for some zones."""
-    values, firsts = zones.values, zones.firsts
+    values, span = zones.values, zones.span
+    firsts = span.firsts
     validity, *buffers = values.buffers()
     bits = offset_bits(values.type)
     offsets, data = buffers if bits else (None, buffers[0])
@@ -121,7 +122,7 @@ def _described(zones: ZoneRows, num_blocks: int) -> pa.RecordBatch:
                 validity,
                 0,
                 values.offset + first,
-                min(zones.rows_per_zone, len(values) - first),
+                min(span.rows_per_zone, len(values) - first),
                 num_blocks,
             )
         )
@@ -129,7 +130,7 @@ def _described(zones: ZoneRows, num_blocks: int) -> pa.RecordBatch:
     ]
     is_null = np.asarray(values.is_null()).astype(np.uint8)
     columns = [
-        *zones.places,
+        *places_of([span]),
         pa.array(np.maximum.reduceat(is_null, firsts).astype(bool)),
         pa.array(filters, pa.binary()),
     ]
