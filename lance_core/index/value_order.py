@@ -166,9 +166,11 @@ class _Strings:
         rows = np.concatenate([rows for _, rows in chunks])
         bits = offset_bits(keys.type)
         offsets = keys.buffers()[1].slice(keys.offset * bits // 8)
-        order = kernels.sort_variable(offsets, keys.buffers()[2] or b"", len(keys), bits)
-        places = np.frombuffer(memoryview(order), np.uint32)
-        return keys.take(pa.array(places)), rows[places]
+        *found, found_rows = map(
+            as_buffer, kernels.sort_variable(offsets, keys.buffers()[2] or b"", rows.data, len(keys), bits)
+        )
+        in_order = pa.Array.from_buffers(keys.type, len(keys), [None, *found], 0)
+        return in_order, np.frombuffer(found_rows, np.uint64)
 
     def num_at_most(self, keys: pa.Array, bound: Any) -> int:
         low, high = 0, len(keys)

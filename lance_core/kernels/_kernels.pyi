@@ -1108,8 +1108,13 @@ def sort_rows(values: Sequence[_Bytes], rows: Sequence[_Bytes]) -> Block:
     Returns all values in order, and then their row keys. Pairs with equal values keep their order.
     """
 
-def sort_variable(offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int) -> Block:
-    """Return the positions (uint32) of strings of bytes in order. Equal strings keep their order."""
+def sort_variable(
+    offsets: _Bytes, data: _Bytes, rows: _Bytes, num_values: int, offset_bits: int
+) -> tuple[Block, Block, Block]:
+    """Sort strings of bytes, and their row keys (uint64). Rows with equal strings keep their order.
+
+    Returns the offsets and the bytes of the strings in order, and their row keys.
+    """
 
 class SetCollector:
     """Gathers sets of row keys by value, in the memory that the stored sets need.

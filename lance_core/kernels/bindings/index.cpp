@@ -43,11 +43,15 @@ void bind_index(nb::module_& m) {
       nb::arg("values"), nb::arg("rows"));
   m.def(
       "sort_variable",
-      [](nb::handle offsets, nb::handle data, size_t n, unsigned offset_bits) {
-        Source offset_source(offsets), data_source(data);
-        return without_gil([&] { return sort_variable(offset_source.bytes(), data_source.bytes(), n, offset_bits); });
+      [](nb::handle offsets, nb::handle data, nb::handle rows, size_t n, unsigned offset_bits) {
+        Source offset_source(offsets), data_source(data), row_source(rows);
+        SortedStrings sorted = without_gil([&] {
+          return sort_variable(offset_source.bytes(), data_source.bytes(), row_source.bytes(), n, offset_bits);
+        });
+        return std::make_tuple(std::move(sorted.strings.offsets), std::move(sorted.strings.data),
+                               std::move(sorted.rows));
       },
-      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"));
+      nb::arg("offsets"), nb::arg("data"), nb::arg("rows"), nb::arg("num_values"), nb::arg("offset_bits"));
   m.def(
       "unite_row_sets",
       [](nb::handle ends, nb::handle offsets, nb::handle data, bool is_tree_map) {

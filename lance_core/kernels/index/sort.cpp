@@ -4,8 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "base/variable.hpp"
-
 namespace lance {
 namespace {
 
@@ -73,6 +71,15 @@ struct Strings {
 };
 
 constexpr size_t kFewStrings = 64;
+constexpr size_t kAhead = 16;  // strings that are fetched while others are copied
+
+// Returns up to which byte, at most `limit`, two strings are equal that are equal up to byte `from`.
+size_t equal_until(Bytes a, Bytes b, size_t from, size_t limit) {
+  limit = std::min({limit, a.size, b.size});
+  if (std::memcmp(a.data + from, b.data + from, limit - from) == 0) return limit;
+  while (a.data[from] == b.data[from]) ++from;
+  return from;
+}
 
 // Sorts strings that are equal in their first `depth` bytes. `row` of a pair is the position of its string.
 void sort_strings(const Strings& strings, Pair* pairs, Pair* spare, size_t n, size_t depth) {
@@ -88,6 +95,11 @@ void sort_strings(const Strings& strings, Pair* pairs, Pair* spare, size_t n, si
       longest = std::max(longest, size);
       shortest = std::min(shortest, size);
     }
+    size_t shared = shortest;
+    for (size_t i = 1; i < n && shared > depth; ++i) {
+      shared = equal_until(strings.at(pairs[0].row), strings.at(pairs[i].row), depth, shared);
+    }
+    depth = std::max(depth, shared);
     bool is_end = longest <= depth;  // the strings differ at most in the number of zeros at their end
     if (is_end && longest == shortest) return;
     for (size_t i = 0; i < n; ++i) {
@@ -134,15 +146,36 @@ Block sort_rows(const std::vector<Bytes>& values, const std::vector<Bytes>& rows
   return spare;
 }
 
-Block sort_variable(Bytes offsets, Bytes data, size_t n, unsigned offset_bits) {
+SortedStrings sort_variable(Bytes offsets, Bytes data, Bytes rows, size_t n, unsigned offset_bits) {
   check_offsets(offsets, n, data.size, offset_bits);
-  Block pairs(n * sizeof(Pair)), spare(n * sizeof(Pair));
+  if (rows.size / 8 != n || rows.size % 8 != 0) corrupt("%zu bytes of row keys for %zu strings", rows.size, n);
+  Strings strings{OffsetReader(offsets.data, offset_bits), data};
+  Block pairs(n * sizeof(Pair));
   auto* pair = reinterpret_cast<Pair*>(pairs.data());
   for (size_t i = 0; i < n; ++i) pair[i] = {0, i};
-  sort_strings({OffsetReader(offsets.data, offset_bits), data}, pair, reinterpret_cast<Pair*>(spare.data()), n, 0);
-  Block order(4 * n);
-  for (size_t i = 0; i < n; ++i) store(order.data() + 4 * i, static_cast<uint32_t>(pair[i].row));
-  return order;
+  {
+    Block spare(n * sizeof(Pair));
+    sort_strings(strings, pair, reinterpret_cast<Pair*>(spare.data()), n, 0);
+  }
+  size_t num_bytes = n == 0 ? 0 : static_cast<size_t>(strings.offsets[n] - strings.offsets[0]);
+  size_t width = offset_bytes(offset_bits);
+  SortedStrings sorted{{Block((n + 1) * width), Block(num_bytes), n}, Block(8 * n)};
+  uint8_t* end = sorted.strings.data.data();
+  auto put_offset = [&](size_t i) {
+    auto offset = static_cast<uint64_t>(end - sorted.strings.data.data());
+    offset_bits == 64 ? store(sorted.strings.offsets.data() + 8 * i, offset)
+                      : store(sorted.strings.offsets.data() + 4 * i, static_cast<uint32_t>(offset));
+  };
+  put_offset(0);
+  for (size_t i = 0; i < n; ++i) {
+    if (i + kAhead < n) __builtin_prefetch(strings.at(pair[i + kAhead].row).data);
+    Bytes string = strings.at(pair[i].row);
+    copy_bytes(end, string.data, string.size);
+    end += string.size;
+    put_offset(i + 1);
+    store(sorted.rows.data() + 8 * i, load<uint64_t>(rows.data + 8 * pair[i].row));
+  }
+  return sorted;
 }
 
 }  // namespace lance

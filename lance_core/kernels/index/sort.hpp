@@ -5,6 +5,7 @@
 
 #include "base/common.hpp"
 #include "base/pool.hpp"
+#include "base/variable.hpp"
 
 namespace lance {
 
@@ -12,7 +13,12 @@ namespace lance {
 // Returns all values in order, and then their rows. Rows with equal values keep their order.
 Block sort_rows(const std::vector<Bytes>& values, const std::vector<Bytes>& rows);
 
-// Returns the positions (u32) of `n` strings of bytes in ascending order. Equal strings keep their order.
-Block sort_variable(Bytes offsets, Bytes data, size_t n, unsigned offset_bits);
+struct SortedStrings {
+  VariableValues strings;
+  Block rows;
+};
+
+// Sorts `n` strings of bytes, and the row keys (u64) that belong to them. Rows with equal strings keep their order.
+SortedStrings sort_variable(Bytes offsets, Bytes data, Bytes rows, size_t n, unsigned offset_bits);
 
 }  // namespace lance

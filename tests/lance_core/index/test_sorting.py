@@ -10,6 +10,7 @@ import pytest
 
 from lance_core.index.build import ROW_KEY, VALUE
 from lance_core.index.sorting import RowSorter, TemporaryRuns
+from lance_core.index.value_order import value_order
 
 NUM_ROWS = 60_000
 CHANCE = np.random.default_rng(4)
@@ -50,6 +51,25 @@ def test_rows_are_in_the_order_of_their_values(
     kept = [value for value in found["values"].to_pylist() if value is not None]
     assert found["values"].to_pylist()[: found.num_rows - len(kept)] == [None] * (NUM_ROWS // 50)
     assert kept == sorted(kept)
+
+
+@pytest.mark.parametrize("key_type", [pa.binary(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("shared", [b"", b"key0", b"a beginning of many bytes"], ids=len)
+def test_strings_with_a_shared_beginning(shared: bytes, key_type: pa.DataType) -> None:
+    """Strings that differ late, only in zeros at their ends, or not at all; equal ones keep their order."""
+    ends = [bytes(end) for end in CHANCE.choice([0, 1, 255], (2_000, 3)).astype(np.uint8)]
+    ends += [b"\0" * count for count in CHANCE.integers(0, 12, 200)]
+    ends += [f"{number:09}".encode() for number in CHANCE.integers(0, 5_000, 8_000)]
+    strings = [shared + end for end in CHANCE.permutation(np.array(ends, object))]
+    rows = CHANCE.integers(0, 1 << 63, len(strings)).astype(np.uint64)
+    order = value_order(key_type)
+    column = pa.array([b"before", *strings], key_type).slice(1)
+    starts = range(0, len(strings), 3_000)
+    chunks = [(column.slice(start, 3_000), rows[start : start + 3_000]) for start in starts]
+    keys, found = order.sort(chunks)
+    expected = sorted(range(len(strings)), key=strings.__getitem__)
+    assert keys.to_pylist() == [strings[place] for place in expected]
+    assert found.tolist() == rows[expected].tolist()
 
 
 def test_runs_grow_with_the_square_root_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
