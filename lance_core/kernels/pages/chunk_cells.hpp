@@ -21,7 +21,8 @@ struct ChunkCell {
   const MiniBlocks* page;
 };
 
-// A wanted list: its chunks, as a range of `ChunkCells::chunks`, and the rows that begin before it in the first of them.
+// A wanted list: its chunks, as a range of `ChunkCells::chunks`, and the rows that begin before it in the first of
+// them.
 struct ListRow {
   const MiniBlocks* page = nullptr;
   size_t first = 0;

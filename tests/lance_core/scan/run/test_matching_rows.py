@@ -104,4 +104,4 @@ def test_far_rows_are_taken_together(
             found = pa.Table.from_batches(batches)
             assert found.drop_columns("_rowid").equals(expected.select(["t", "l", "w"]))
         is_near = condition == "n % 50 = 5"
-        assert bool(num_taken) == (version != "2.0" and not is_near), condition
+        assert bool(num_taken) != is_near, condition
