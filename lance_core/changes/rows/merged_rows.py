@@ -84,7 +84,7 @@ class MergedRows:
                 if field_id not in found:
                     raise UnsupportedFeatureError("updating some children of a struct", column=field.name)
         messages = [m for m in schema.messages if m.id not in given or m.id in found]
-        # What was learnt about the schema of the table is kept with it.
+        # The schema of the table keeps what was learnt about it, so a copy would lose that.
         is_whole = len(messages) == len(schema.field_by_id)
         return schema if is_whole else Schema(messages, schema.raw_metadata)
 

@@ -23,7 +23,7 @@ struct Rows {
   }
 };
 
-// What the offsets of wanted values point to: items of lists, or bytes. Each value gives a run.
+// Items of lists, or bytes, to which the offsets of wanted values point. Each value gives a run.
 template <class Outer, class T>
 struct Inner {
   const Outer& outer;

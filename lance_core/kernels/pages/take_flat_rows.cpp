@@ -189,7 +189,7 @@ Text item_at(const Items& items, uint64_t index) {
 void take_texts(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedRows& result) {
   size_t n = cells.size();
   unsigned offset_bits = cells[0].page->value_bits();
-  // Of a string its beginning and its end; of an index the second number alone.
+  // A string has two numbers, its beginning and its end. An index is the second number alone.
   std::vector<std::array<uint64_t, 2>> numbers(n);
   for (size_t k = 0; k < n; ++k) {
     const auto& [page, row, file, map] = cells[k];
