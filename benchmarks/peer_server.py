@@ -2,22 +2,28 @@
 
     python -m benchmarks.peer_server plain ROOT     streams scanners of the reference library
     python -m benchmarks.peer_server memory URI     fetches a dataset from our server once, then serves it
+    python -m benchmarks.peer_server search PATH    searches a dataset with our library
 
-A ticket is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null}, perhaps with
-"columns", and for the plain server with "filter", "limit" and "offsets" (a take); `{}` gives a stream without
-rows. The first line on stdout is the address.
+A ticket of the first two is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null},
+perhaps with "columns", and for the plain server with "filter", "limit" and "offsets" (a take); `{}` gives a
+stream without rows. A ticket of the third is JSON with the arguments of `nearest`, the vector in base64. The
+first line on stdout is the address.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import lance
+import numpy as np
 import pyarrow as pa
 from pyarrow import flight
+
+import lance_core
 
 
 class PlainServer(flight.FlightServerBase):
@@ -74,9 +80,26 @@ class MemoryServer(flight.FlightServerBase):
         return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(chosen[0].schema, batches))
 
 
+class SearchServer(flight.FlightServerBase):
+    """Server that searches as our server does, and does nothing else: the cost of Flight around a search."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+        self._dataset = lance_core.dataset(path)
+
+    def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
+        """Stream the ids of the nearest rows."""
+        nearest = json.loads(ticket.ticket)
+        nearest["q"] = np.frombuffer(base64.b64decode(nearest["q"]), np.float32)
+        return flight.RecordBatchStream(self._dataset.to_table(columns=["id", "_distance"], nearest=nearest))
+
+
+_SERVERS = {"plain": lambda root: PlainServer(Path(root)), "memory": MemoryServer, "search": SearchServer}
+
+
 def main() -> None:
     kind, argument = sys.argv[1:]
-    server = PlainServer(Path(argument)) if kind == "plain" else MemoryServer(argument)
+    server = _SERVERS[kind](argument)
     print(f"grpc://127.0.0.1:{server.port}", flush=True)
     server.serve()
 

@@ -6,7 +6,8 @@
 2. Both search the index that was built here, in turn in one process. The parameters are those with which
    the reference is fastest at the wanted recall. Then both compare all vectors, and so does faiss, if it is
    installed.
-3. A server process and `flight_client` search the same index, in turn with a search in this process.
+3. A server process and `flight_client` search the same index, in turn with a search in this process and with
+   a server that only searches. The last one shows what Flight itself costs.
 4. Both search again, each in a process of its own, for its peak memory. Pages of mapped data files are not
    counted: they are in the cache of the system in any case.
 """
@@ -14,6 +15,7 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import importlib
 import json
 import subprocess
@@ -29,6 +31,7 @@ import lance
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyarrow import flight
 
 import flight_client
 from benchmarks.flight_scan import running
@@ -121,23 +124,31 @@ def _measure(folder: Path, num_rows: int, dimension: int, recall: float, runs: i
 
 
 def _print_served(folder: Path, local: Any, queries: Vectors, parameters: Parameters) -> None:
-    """Print how long a search of one query takes here and through a server on this machine."""
+    """Print how long a search of one query takes here and through servers on this machine."""
+    asked = {"column": "vector", "k": NUM_NEAREST, "metric": "l2", **parameters}
     with (
         running("ours", "flight_server.cli", "serve", str(folder), "--port", "0") as server,
+        running("search", "benchmarks.peer_server", "search", local.uri) as bare_server,
         flight_client.connect(server.uri) as client,
+        flight.connect(bare_server.uri) as bare_client,
     ):
         remote = client.dataset("ours")
-        numbers = _endless(len(queries))
+        served_numbers, bare_numbers = _endless(len(queries)), _endless(len(queries))
 
         def served() -> pa.Table:
-            query = queries[next(numbers)]
+            query = queries[next(served_numbers)]
             return remote.search(query, k=NUM_NEAREST, columns=["id"], metric="l2", **parameters)
 
-        here = _searches({"local": local}, queries, parameters)[0]
-        times = _times({**here, "served": served}, NUM_QUERIES * 3, warm_ups=NUM_QUERIES)
+        def bare() -> pa.Table:
+            query = base64.b64encode(queries[next(bare_numbers)]).decode()
+            return bare_client.do_get(flight.Ticket(json.dumps({**asked, "q": query}))).read_all()
+
+        searches = _searches({"local": local}, queries, parameters)[0]
+        searches |= {"served": served, "by a server that only searches": bare}
+        times = _times(searches, NUM_QUERIES * 3, warm_ups=NUM_QUERIES)
     more = times["served"] - times["local"]
     verdict = "holds" if more <= _MOST_MORE_MS else "MISSED"
-    shown = f"local {times['local']:.2f}, served {times['served']:.2f}"
+    shown = ", ".join(f"{name} {time:.2f}" for name, time in times.items())
     print(f"over Flight, ms per query: {shown} (+ {more:.2f}, aim {_MOST_MORE_MS}: {verdict})", flush=True)
 
 

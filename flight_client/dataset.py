@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from html import escape
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
@@ -257,11 +256,15 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             raise InvalidInputError("hybrid: expected both a vector q and a full_text_query")
         if q is not None and full_text_query is not None and search_filter is None:
             hybrid = dict(hybrid or {})
+        if q is None and (column is not None or arguments):
+            raise InvalidInputError(f"{min(arguments, default='column')}: expected a vector q beside it")
         sql, condition = self._and(filter)
         selection = Selection(
             columns=_sql_columns(columns),
             filter=sql,
             condition=condition,
+            limit=k if q is None else None,
+            nearest=None if q is None else {**arguments, "q": q, "column": column, "k": k},
             full_text_query=None if full_text_query is None else text_fields(full_text_query),
             hybrid=hybrid,
             search_filter=search_filter,
@@ -272,11 +275,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             with_row_address=with_row_address,
             blob_handling=blob_handling,
         )
-        if q is not None:
-            return self._snapshot.search(selection, {**arguments, "q": q, "column": column, "k": k})
-        if column is not None or arguments:
-            raise InvalidInputError(f"{min(arguments, default='column')}: expected a vector q beside it")
-        return self._snapshot.scanner(replace(selection, limit=k)).search()
+        return self._snapshot.scanner(selection).search()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return all rows as a stream of Arrow, for `pa.table(dataset)`, `pl.DataFrame(dataset)`, ..."""

@@ -31,6 +31,7 @@ from flight_client.search import (
     SCORE,
     best_rows,
     nearest_fields,
+    vector_columns,
 )
 
 if TYPE_CHECKING:
@@ -134,22 +135,14 @@ class Snapshot:
     """Number of servers that share the reads of a plan, when the version was opened."""
     options: ReadOptions
 
+    @cached_property
+    def vectors(self) -> dict[str, pa.DataType]:
+        """Types of the elements of the columns of vectors; see `vector_columns`."""
+        return vector_columns(self.schema)
+
     def scanner(self, selection: Selection) -> RemoteScanner:
         """Return a scan, which is planned and read when its rows are requested."""
         return RemoteScanner(self, selection)
-
-    def search(self, selection: Selection, nearest: Mapping[str, Any]) -> pa.Table:
-        """Return the selected rows whose vectors are nearest to a query; see `RemoteDataset.search`.
-
-        Args:
-            selection: columns of the result, the rows that are searched, and for a hybrid search the query of
-                texts.
-            nearest: arguments of the search; see `RemoteDataset.scanner`.
-
-        Raises:
-            InvalidInputError: an argument is invalid.
-        """
-        return self.scanner(replace(selection, nearest=nearest)).search()
 
     def read_endpoint(self, endpoint: flight.FlightEndpoint, first: int = 0) -> Iterator[pa.RecordBatch]:
         """Return the rows of one endpoint of a plan, see `RemoteDataset.read_endpoint`."""
@@ -438,7 +431,7 @@ class RemoteScanner:
     @cached_property
     def _nearest(self) -> dict[str, Any] | None:
         nearest = self._selection.nearest
-        return None if nearest is None else nearest_fields(self._schema, nearest)
+        return None if nearest is None else nearest_fields(self._snapshot.vectors, nearest)
 
     def _check_blobs(self) -> None:
         """Refuse a condition that the client would evaluate on the bytes of blobs instead of descriptors."""

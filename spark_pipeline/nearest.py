@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -91,8 +92,9 @@ def nearest_rows(
             searched = executor.snapshot(target.name, target.version, branch=target.branch)
             for batch in batches:
                 for part in _parts(batch, vector, k * (arguments.get("refine_factor") or 1)):
-                    nearest = {**arguments, "q": part[vector].to_pylist(), "column": column, "k": k}
-                    yield _joined(part, searched.search(selection, nearest), found.names, result)
+                    nearest = {**arguments, "q": part[vector], "column": column, "k": k}
+                    rows = searched.scanner(replace(selection, nearest=nearest)).search()
+                    yield _joined(part, rows, found.names, result)
 
     return frame.mapInArrow(join, result)
 

@@ -217,10 +217,40 @@ def test_the_client_names_what_is_wrong(remote: RemoteDataset) -> None:
         remote.search([1.0, 2.0])
     with pytest.raises(InvalidInputError, match="'q' is missing"):
         remote.to_table(nearest={"column": "v"})
-    with pytest.raises(InvalidInputError, match="q: expected numbers, found string"):
+    with pytest.raises(InvalidInputError, match="q: expected numbers, found 'a'"):
         remote.search(["a", "b"])
-    with pytest.raises(InvalidInputError, match="found null"):
+    with pytest.raises(InvalidInputError, match="found None"):
         remote.search([1.0, None])
+    with pytest.raises(InvalidInputError, match="q: expected numbers, found null"):
+        remote.search(pa.array([[1.0, None, 2.0]]))
+    with pytest.raises(InvalidInputError, match="q: expected numbers, found string"):
+        remote.search(pa.array(["a"]))
+    with pytest.raises(InvalidInputError, match="a vector of numbers, or a list of vectors"):
+        remote.search([[1.0, 2.0], [3.0]])
+
+
+_MANY = pa.array([[9.0] * 6, QUERY, QUERY[::-1]], pa.list_(pa.float64()))
+
+
+@pytest.mark.parametrize(
+    ("q", "queries"),
+    [
+        (np.array(QUERY, np.int8), [QUERY]),
+        (np.array([QUERY, QUERY[::-1]], np.float16)[:, :], [QUERY, QUERY[::-1]]),
+        (np.array([[value, 0.0] for value in QUERY])[:, 0], [QUERY]),
+        (pa.array([7.0, *QUERY])[1:], [QUERY]),
+        (pa.chunked_array([QUERY[:2], QUERY[2:]]), [QUERY]),
+        (pa.array([QUERY], pa.list_(pa.float32(), 6))[0], [QUERY]),
+        (_MANY[1:], [QUERY, QUERY[::-1]]),
+        ([np.array(QUERY), QUERY[::-1]], [QUERY, QUERY[::-1]]),
+        ([pa.array(QUERY)], [QUERY]),
+    ],
+    ids=["integers", "rows", "strides", "slice", "chunks", "scalar", "slice of lists", "mixed", "arrays"],
+)
+def test_a_query_may_be_any_array(remote: RemoteDataset, q: Any, queries: list[list[float]]) -> None:
+    found = remote.search(q, k=5, columns=["id"])
+    expected = [remote.search(query, k=5, columns=["id"]) for query in queries]
+    assert found["id"].to_pylist() == pa.concat_tables(expected)["id"].to_pylist()
 
 
 def test_exact_rows_are_those_of_numpy(remote: RemoteDataset, local: lance_core.LanceDataset) -> None:
