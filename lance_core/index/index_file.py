@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -100,16 +100,22 @@ class IndexFile:
         return [self.global_buffer(number) for number in range(1, count)]
 
     def read(self, start: int, end: int, names: Sequence[str] | None = None) -> pa.RecordBatch:
-        """Return the rows `[start, end)` of some columns, or of all.
+        """Return the rows `[start, end)` of some columns, or of all; see `read_ranges`."""
+        return self.read_ranges([(start, end)], names)[0]
+
+    def read_ranges(
+        self, ranges: Sequence[tuple[int, int]], names: Sequence[str] | None = None
+    ) -> list[pa.RecordBatch]:
+        """Return the rows `[start, end)` of each of several ranges, of some columns or of all.
 
         Raises:
             CorruptFileError: A column is missing, or the bytes contradict the format.
             StorageError: The storage failed.
         """
-        note("parts_loaded")
+        note("parts_loaded", len(ranges))
         names = self.arrow_schema.names if names is None else names
         columns = [self._column(name) for name in names]  # also of a file without rows
-        return self._batch(names, _read(columns, start, end) if start < end else [[] for _ in columns])
+        return [self._batch(names, parts) for parts in _read(columns, ranges)]
 
     def take(self, rows: Rows, names: Sequence[str]) -> pa.RecordBatch:
         """Return some columns at `rows`, which are strictly ascending; errors are those of `read`.
@@ -157,16 +163,23 @@ class IndexFile:
         return self._columns[place]
 
 
-def _read(columns: Sequence[ColumnReader], start: int, end: int) -> list[list[pa.Array]]:
-    """Return the arrays of the rows `[start, end)` of each column, by one kernel call if it reads them."""
-    ranges = [column.page_ranges(start, end) for column in columns]
-    decoded = iter(decode_page_ranges([one for some in ranges for one in some or ()]))
-    found = []
-    for column, some in zip(columns, ranges, strict=True):
-        arrays = [next(decoded) for _ in some or ()]
-        known = [array for array in arrays if array is not None]
-        found.append(known if known and len(known) == len(arrays) else column.read(start, end))
-    return found
+def _read(
+    columns: Sequence[ColumnReader], ranges: Sequence[tuple[int, int]]
+) -> Iterator[list[list[pa.Array]]]:
+    """Yield the arrays of each column for each range of rows, by one kernel call for all if it reads them."""
+    planned = [
+        [column.page_ranges(start, end) if start < end else None for column in columns]
+        for start, end in ranges
+    ]
+    decoded = iter(decode_page_ranges([one for parts in planned for some in parts for one in some or ()]))
+    for (start, end), parts in zip(ranges, planned, strict=True):
+        found = []
+        for column, some in zip(columns, parts, strict=True):
+            arrays = [next(decoded) for _ in some or ()]
+            known = [array for array in arrays if array is not None]
+            is_read = known and len(known) == len(arrays)
+            found.append(known if is_read else column.read(start, end) if start < end else [])
+        yield found
 
 
 def _columns_of(version: FileVersion, file: IndexFile) -> list[tuple[Field, dict[int, int]]]:

@@ -82,17 +82,17 @@ class FixedKeys:
     """Keys of fixed width; see `fixed_keys`."""
 
     def __init__(self, keys: npt.NDArray[Any]) -> None:
-        self._keys = keys
+        self.keys = keys
 
     @property
     def nbytes(self) -> int:
-        return self._keys.nbytes
+        return self.keys.nbytes
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
 
     def search(self, needles: Needles, side: Side) -> Places:
-        return self._keys.searchsorted(needles, side)
+        return self.keys.searchsorted(needles, side)
 
 
 class ByteKeys:
@@ -128,7 +128,7 @@ def sorted_keys(values: pa.Array) -> tuple[SortedKeys, Places | None]:
     """Return values without nulls as keys, and the order that sorts them; None if they are sorted already."""
     fixed = fixed_keys(values)
     if fixed is not None:
-        if len(fixed) < 2 or bool((fixed[1:] >= fixed[:-1]).all()):
+        if _are_ascending(fixed):
             return FixedKeys(fixed), None
         order = np.argsort(fixed, kind="stable")
         return FixedKeys(fixed[order]), order
@@ -137,6 +137,19 @@ def sorted_keys(values: pa.Array) -> tuple[SortedKeys, Places | None]:
         return ByteKeys(values), None
     indices = pc.sort_indices(values)
     return ByteKeys(values.take(indices)), np.asarray(indices).astype(np.int64)
+
+
+def joined_keys(parts: Sequence[SortedKeys]) -> SortedKeys | None:
+    """Return ascending parts as one; None if the keys have no fixed width, or the parts are not in order."""
+    fixed = [part.keys for part in parts if isinstance(part, FixedKeys)]
+    if len(fixed) < len(parts):
+        return None
+    keys = np.concatenate(fixed)
+    return FixedKeys(keys) if _are_ascending(keys) else None
+
+
+def _are_ascending(keys: npt.NDArray[Any]) -> bool:
+    return bool((keys[1:] >= keys[:-1]).all())
 
 
 def needles_of(values: pa.Array) -> Needles:

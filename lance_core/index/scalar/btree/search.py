@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -31,6 +30,7 @@ from lance_core.index.scalar.sorted_keys import (
     Places,
     SortedKeys,
     has_order,
+    joined_keys,
     ranges_of,
     rows_in,
     sorted_keys,
@@ -48,7 +48,8 @@ _WHOLE_ROOM = 3 / 4
 """Largest share of the cache that one file may take."""
 _MOST_KEPT_PAGES = 8
 """Most consecutive pages that are kept one by one. Longer runs are read at once and not kept."""
-_MOST_PAGES_AT_ONCE = 256
+_BYTES_AT_ONCE = 16 << 20
+"""Most decoded bytes of the pages that are read by one call, if these are several."""
 
 
 def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer | None:
@@ -228,6 +229,17 @@ class _Rows:
             yield self.ids[rows_in(starts[found], ends[found])]
 
 
+def _joined(parts: Sequence[_Rows]) -> _Rows | None:
+    """Return the rows of ascending pages as one, to search them once; None if they cannot be joined."""
+    if len(parts) == 1:
+        return parts[0]
+    keys = joined_keys([part.keys for part in parts])
+    if keys is None:
+        return None
+    ids, null_ids = ([getattr(part, name) for part in parts] for name in ("ids", "null_ids"))
+    return _Rows(keys, np.concatenate(ids), np.concatenate(null_ids))
+
+
 class _Tree:
     """Pages of one B-tree."""
 
@@ -276,8 +288,8 @@ class _Tree:
             places = numbers[mine]
             has_gap = (chosen[1:] - chosen[:-1] > 1) | (places[1:] - places[:-1] != 1)
             starts = [0, *(np.flatnonzero(has_gap) + 1).tolist(), len(chosen)]
-            for start, end in pairwise(starts):
-                yield from self._run(file, name, int(chosen[start]), int(chosen[end - 1]) + 1, first)
+            runs = [(int(chosen[start]), int(chosen[end - 1]) + 1) for start, end in pairwise(starts)]
+            yield from self._runs(file, name, runs, first)
 
     def keep_whole(self, name: str, count: int) -> bool:
         """Read all `count` pages of a file into the cache. Return False if the cache cannot hold them."""
@@ -290,33 +302,65 @@ class _Tree:
 
     def _whole(self, file: IndexFile, name: str, count: int) -> _Rows:
         return self._segment.kept(
-            ("rows", name), partial(self._read, file, 0, count), lambda rows: rows.nbytes
+            ("rows", name), lambda: self._read(file, [(0, count)])[0], lambda rows: rows.nbytes
         )
 
     def _has_room(self, file: IndexFile) -> bool:
         room = _WHOLE_ROOM * self._segment.cache.max_bytes
-        return file.num_rows * file.bytes_per_row(*_columns(file)) <= room
+        return file.num_rows * self._row_bytes(file) <= room
+
+    def _row_bytes(self, file: IndexFile) -> float:
+        return file.bytes_per_row(*_columns(file))
 
     def _takes_whole(self, file: IndexFile, num_pages: int, count: int) -> bool:
         """Return whether all `count` pages of a file are read if `num_pages` of them are needed."""
         return num_pages >= max(2, _WHOLE_SHARE * count) and self._has_room(file)
 
-    def _run(
-        self, file: IndexFile, name: str, start: int, end: int, first: int
+    def _runs(
+        self, file: IndexFile, name: str, runs: Sequence[tuple[int, int]], first: int
     ) -> Iterator[tuple[_Rows, int, int]]:
-        """Yield the rows of the pages with the indices `[start, end)`, whose numbers follow each other.
+        """Yield the rows of the pages with the indices `[start, end)` of each run, whose numbers follow each
+        other.
 
         `first` is the number of the first page of the file.
         """
-        step = 1 if end - start <= _MOST_KEPT_PAGES else _MOST_PAGES_AT_ONCE
-        for some in range(start, end, step):
-            count = min(step, end - some)
-            page = int(self.lookup.numbers[some]) - first
-            read = partial(self._read, file, page, page + count)
-            if step == 1:
-                yield self._segment.kept(("rows", name, page), read, lambda rows: rows.nbytes), some, some + 1
+        most = 1
+        if len(runs) > 1 or runs[0][1] - runs[0][0] > 1:
+            most = max(1, int(_BYTES_AT_ONCE // (self._row_bytes(file) * self.lookup.page_rows + 1)))
+        wanted: list[int] = []  # pages that are kept one by one
+        for start, end in runs:
+            if end - start <= _MOST_KEPT_PAGES:
+                wanted += range(start, end)
+                continue
+            for some in range(start, end, most):
+                count = min(most, end - some)
+                page = int(self.lookup.numbers[some]) - first
+                yield self._read(file, [(page, page + count)])[0], some, some + count
+        for begin in range(0, len(wanted), most):
+            yield from self._single(file, name, wanted[begin : begin + most], first)
+
+    def _single(
+        self, file: IndexFile, name: str, indices: Sequence[int], first: int
+    ) -> Iterator[tuple[_Rows, int, int]]:
+        """Yield the rows of single pages, from the cache if they are there. The others are read at once."""
+        segment, numbers = self._segment, self.lookup.numbers
+        found, missing = {}, []
+        for index in indices:
+            page = int(numbers[index]) - first
+            rows = segment.find(("rows", name, page))
+            if isinstance(rows, _Rows):
+                found[index] = rows
             else:
-                yield read(), some, some + count
+                missing.append((index, page))
+        if missing:
+            read = self._read(file, [(page, page + 1) for _, page in missing])
+            for (index, page), rows in zip(missing, read, strict=True):
+                found[index] = segment.keep(("rows", name, page), rows, rows.nbytes)
+        joined = _joined([found[index] for index in indices])
+        if joined is not None:
+            yield joined, indices[0], indices[-1] + 1
+        else:
+            yield from ((rows, index, index + 1) for index, rows in found.items())
 
     def _check_size(self, file: IndexFile, num_pages: int) -> None:
         """Check that the pages of a file have its rows."""
@@ -329,10 +373,13 @@ class _Tree:
                 found=file.num_rows,
             )
 
-    def _read(self, file: IndexFile, start: int, end: int) -> _Rows:
-        """Read the pages `[start, end)` of a file."""
-        page_rows = self.lookup.page_rows
-        batch = file.read(start * page_rows, min(end * page_rows, file.num_rows), _columns(file))
+    def _read(self, file: IndexFile, pages: Sequence[tuple[int, int]]) -> list[_Rows]:
+        """Read the pages `[start, end)` of each of several ranges of a file."""
+        page_rows, most = self.lookup.page_rows, file.num_rows
+        ranges = [(start * page_rows, min(end * page_rows, most)) for start, end in pages]
+        return [self._rows_of(file, batch) for batch in file.read_ranges(ranges, _columns(file))]
+
+    def _rows_of(self, file: IndexFile, batch: pa.RecordBatch) -> _Rows:
         values, ids = batch.columns
         if values.type != self.lookup.kind or ids.type != pa.uint64() or ids.null_count:
             raise CorruptFileError(
