@@ -14,19 +14,24 @@ import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS
 from lance_core.scan.plan.scan_plan import ScanPlan, plan_scan
-from lance_core.scan.run.batch_cutter import BatchRun
+from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batch_runs, scan_table
 from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.take.keys import FEW_ROWS
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lance_core.scan.plan.indices import FilterMasks
+    from lance_core.scan.take.row_taker import RowTaker
 
 _DEFAULT = Strategy()
+_FEW_BYTES = 1 << 20
+"""Most estimated bytes of rows that a stream takes instead of scanning them."""
 _FEW_BESIDE = 1 << 15
 """Most rows beside an index that are scanned for a look-up."""
 
@@ -61,6 +66,12 @@ def plan_runs(
         from lance_core.scan.ordered import ordered_runs  # late: most scans keep the order of the rows
 
         scan = ordered_runs
+    elif options.limit is not None and len(plan.fragment_scans) == 1:
+        few = _first_rows(snapshot, plan, files, strategy, _FEW_BYTES)
+        if few is not None:
+            with budget.require(few.get_total_buffer_size()):
+                yield from BatchCutter(plan.schema, options).cut_rows(few)
+            return
     with closing(scan(snapshot, plan, budget, files, strategy)) as runs:
         if options.strict_batch_size and plan.schema.names:
             from lance_core.scan.run.even_batches import even_runs  # late, too
@@ -97,6 +108,10 @@ def plan_table(
             taken = _found_table(snapshot, plan, files, strategy)
             if taken is not None:
                 return taken
+        elif options.limit is not None:
+            few = _first_rows(snapshot, plan, files, strategy, sys.maxsize)
+            if few is not None:
+                return pa.Table.from_batches([few], plan.schema)
         return scan_table(snapshot, plan, files, strategy)
     with closing(plan_runs(snapshot, plan, budget, files, replace(strategy, is_stream=False))) as runs:
         return pa.Table.from_batches([run.rows for run in runs], plan.schema)
@@ -140,8 +155,6 @@ def _few_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files
 
     Then the other columns are opened only where rows are found.
     """
-    from lance_core.scan.run.index_masks import FEW_ROWS
-
     found, ids = masks.found, [scan.fragment_id for scan in plan.fragment_scans]
     if found is None or found.num_rows > FEW_ROWS or snapshot.storage.is_remote or ids != sorted(ids):
         return None
@@ -158,18 +171,10 @@ def _few_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files
 def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy) -> pa.Table | None:
     """Return the rows of a plan by single takes, if indices find all of them and they are few; else None."""
     from lance_core.scan.run.index_masks import found_addresses, index_masks  # late: few tables have indices
-    from lance_core.scan.session import session_of
 
     options = plan.options
-    session = session_of(snapshot)
-    known = {field.name for field in snapshot.manifest.schema.fields}
-    is_plain = (
-        options.computed is None
-        and not (options.with_row_id or options.with_row_address)
-        and options.blob_handling != "all_binary"
-        and (options.columns is None or known.issuperset(options.columns))
-    )
-    if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
+    taker = _taker(snapshot, options, files, strategy)
+    if taker is None:
         return None
     masks = index_masks(snapshot, options, files)
     if masks is None:
@@ -181,9 +186,44 @@ def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy:
         return None
     first = options.offset or 0
     end = None if options.limit is None else first + options.limit
-    taker = session.taker(snapshot, options.columns, blob_handling=options.blob_handling)
     try:
         batch = taker.by_address(addresses)
     except InvalidInputError:  # these rows do not fit into one batch
         return None
     return pa.Table.from_batches([batch.slice(first, None if end is None else end - first)], plan.schema)
+
+
+def _first_rows(
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, most_bytes: int
+) -> pa.RecordBatch | None:
+    """Return the rows of a plan without a filter by one take, which costs less than the windows of a scan.
+
+    Return None if takes do not give the rows of this scan, or if they are not known to be small.
+    """
+    options = plan.options
+    if options.filter is not None or not 0 < plan.num_rows <= FEW_ROWS or snapshot.storage.is_remote:
+        return None
+    taker = _taker(snapshot, options, files, strategy)
+    if taker is None:
+        return None
+    try:
+        return taker.of_live_rows(plan.fragment_scans, most_bytes)
+    except InvalidInputError:  # these rows do not fit into one batch
+        return None
+
+
+def _taker(snapshot: Snapshot, options: ScanOptions, files: DataFiles, strategy: Strategy) -> RowTaker | None:
+    """Return the taker of the columns of a scan; None if takes do not give what the scan gives."""
+    from lance_core.scan.session import session_of
+
+    session = session_of(snapshot)
+    known = {field.name for field in snapshot.manifest.schema.fields}
+    is_plain = (
+        options.computed is None
+        and not (options.with_row_id or options.with_row_address)
+        and options.blob_handling != "all_binary"
+        and (options.columns is None or (bool(options.columns) and known.issuperset(options.columns)))
+    )
+    if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
+        return None
+    return session.taker(snapshot, options.columns, blob_handling=options.blob_handling)

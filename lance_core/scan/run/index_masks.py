@@ -12,12 +12,10 @@ from lance_core.scan.plan.pruning import Pruner
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.live_rows import LiveRows
 from lance_core.scan.read.row_columns import RowColumns
+from lance_core.scan.take.keys import FEW_ROWS
 from lance_core.table.fragment import Fragment
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
-
-FEW_ROWS = 256
-"""Most rows that a look-up finds."""
 
 
 def index_masks(

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
+from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.row_columns import RowColumns
 from lance_core.scan.take.keys import Keys, address_of, are_among, fragments_of, grouped, rows_of
 from lance_core.scan.take.open_fragments import OpenFragments
@@ -60,6 +61,18 @@ class AddressFinder:
             rows = live.physical_rows((offsets[chosen] - ends[number]).astype(np.int64))
             addresses[chosen] = address_of(fragments[number].id, rows)
         return addresses
+
+    def of_live_rows(self, scans: Sequence[FragmentScan]) -> Keys:
+        """Return the addresses of live rows of fragments, in the order of a plan.
+
+        Raises:
+            LanceError: deletions cannot be read.
+        """
+        addresses = []
+        for fragment_id, start, end in scans:
+            live = self._fragments.get(self._manifest.fragment_by_id[fragment_id]).live
+            addresses.append(address_of(fragment_id, live.physical_rows(np.arange(start, end))))
+        return addresses[0] if len(addresses) == 1 else np.concatenate(addresses)
 
     def only_live(self, addresses: Keys) -> Keys:
         """Return the addresses without those of deleted rows.

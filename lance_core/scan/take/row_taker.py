@@ -7,6 +7,7 @@ and ids that no live row has, are left out, as in the reference.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.counters import TAKEN_ROWS, note, step
+from lance_core.counters import TAKEN_ROWS, note, note_rows, step
 from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError
@@ -24,6 +25,7 @@ from lance_core.pool import map_ahead, run_all
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import DataColumn, Projection, descriptor_column
+from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.blobs import described_bytes
 from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, pages_at, take_together
 from lance_core.scan.read.fragments import FragmentOpener
@@ -102,6 +104,23 @@ class RowTaker:
     def by_address(self, addresses: Keys) -> pa.RecordBatch:
         """Return the rows at `addresses`; see `AddressFinder.only_live`; errors are those of a scan."""
         return self._rows(self.addresses.only_live(addresses))
+
+    def of_live_rows(self, scans: Sequence[FragmentScan], most_bytes: int) -> pa.RecordBatch | None:
+        """Return live rows of fragments in the order of a plan; None if they may take more than `most_bytes`.
+
+        The size is estimated from the mean size of the rows of each fragment. Raises LanceError if something
+        cannot be read.
+        """
+        if most_bytes < sys.maxsize:
+            num_bytes = 0.0
+            for fragment_id, start, end in scans:
+                columns = self._open.get(self._fragments[fragment_id]).columns(self._opener)
+                num_bytes += (end - start) * sum([column.bytes_per_row for column in columns])
+            if num_bytes > most_bytes:
+                return None
+        for fragment_id, start, end in scans:
+            note_rows(fragment_id, 1, end - start)
+        return self._read(self.addresses.of_live_rows(scans))
 
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows at live addresses in batches of about `aimed_bytes`.
@@ -207,6 +226,10 @@ class RowTaker:
         """Return the rows at live addresses, which may be in any order."""
         TAKEN_ROWS.add(amount=len(addresses))
         note("rows_taken", len(addresses))
+        return self._read(addresses)
+
+    def _read(self, addresses: Keys) -> pa.RecordBatch:
+        """Return the rows at live addresses, which do not count as taken."""
         if not self._projection.columns:
             rows = pa.StructArray.from_buffers(pa.struct([]), len(addresses), [None])
             return pa.RecordBatch.from_struct_array(rows).replace_schema_metadata(self.schema.metadata)
