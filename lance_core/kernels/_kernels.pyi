@@ -664,7 +664,7 @@ class MiniBlocks:
         """Describe the lists that contain the values."""
 
 class FlatPage:
-    """The description of a page of a 2.0 file with values as they are in memory, or with strings."""
+    """The description of a page of a 2.0 file: values as they are in memory, strings, or lists of these."""
 
     def __init__(
         self,
@@ -674,18 +674,22 @@ class FlatPage:
         validity: tuple[int, int] | None = None,
         text: tuple[tuple[int, int], int, int] | None = None,
         items: tuple[_Bytes, _Bytes, int, int] | None = None,
+        lists: tuple[list[FlatPage], Sequence[int], int, int, int, int] | None = None,
     ) -> None:
         """Describe a page. A place is an offset in the file and a number of bytes.
 
         Args:
             num_rows: Number of rows.
-            bits: Bits of a value, of the end of a string (64), or of an index.
+            bits: Bits of a value, of the end of a string or of a list (64), or of an index.
             values: Place of the values, ends or indices.
             validity: Place of the bitmap of the rows that are not null.
             text: Place of the bytes of strings, what is added to the end of a null, and the bits of an
                 offset.
             items: Offsets and bytes of the strings that indices name, their number, and the bits of an
                 offset. Index 0 is null, and its string is empty.
+            lists: Pages of the column of the items, the first item of each in that column and the end of the
+                last one, the first item of this page, the number of its items, what is added to the end of
+                a null, and the bits of an offset. The pages of the items hold no lists.
         """
 
 def decode_rows(

@@ -1,10 +1,12 @@
 """Descriptions of pages for the kernel that reads and decodes many columns in one call.
 
-The kernel decodes flat values, strings, and strings with a dictionary, uncompressed. If it cannot decode a
-page, the decoders in Python run instead and raise the error that names the page.
+The kernel decodes flat values, strings, strings with a dictionary, and lists of these, uncompressed. If it
+cannot decode a page, the decoders in Python run instead and raise the error that names the page.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -12,6 +14,7 @@ from lance_core.encodings.v2_0.binary import Binary
 from lance_core.encodings.v2_0.dictionary import StringDictionary
 from lance_core.encodings.v2_0.encoding import Encoding
 from lance_core.encodings.v2_0.flat import Flat
+from lance_core.encodings.v2_0.list import ListPage
 from lance_core.encodings.v2_0.nullable import SomeNulls
 from lance_core.encodings.values import VariableValues, fixed_bits, offset_bits
 from lance_core.kernels import CorruptData, FlatPage
@@ -28,6 +31,29 @@ def direct_page(encoding: Encoding, arrow_type: pa.DataType, num_rows: int) -> F
         if isinstance(encoding, StringDictionary):
             return _strings(encoding, arrow_type, num_rows)
         return _fixed(encoding, arrow_type, num_rows)
+    except CorruptData:
+        return None
+
+
+def direct_lists(
+    lists: ListPage, num_rows: int, first_item: int, pages: list[FlatPage], starts: Sequence[int]
+) -> FlatPage | None:
+    """Return the description of a page of `num_rows` lists; None if the kernel cannot decode it.
+
+    Args:
+        lists: the page.
+        num_rows: number of lists.
+        first_item: number of the first item of the page in the column of the items.
+        pages: pages of that column that have the items.
+        starts: number of the first item of each of these pages, and of the item after the last.
+    """
+    ends = _plain(lists.ends.numbers, 64)
+    if ends is None or not pages:
+        return None
+    try:
+        adjustment, bits = lists.ends.null_adjustment, lists.ends.offset_bits
+        of_items = pages, starts, first_item, lists.num_items, adjustment, bits
+        return FlatPage(num_rows, 64, ends, None, None, None, of_items)
     except CorruptData:
         return None
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_core.encodings.picking import Picking
 from lance_core.encodings.picking import together as picked_together
 from lance_core.encodings.v2_0.column import check_column_encoding
-from lance_core.encodings.v2_0.direct import direct_page
+from lance_core.encodings.v2_0.direct import direct_lists, direct_page
 from lance_core.encodings.v2_0.encoding import Encoding, PageBuffers
 from lance_core.encodings.v2_0.end_offsets import Extents, PickedExtents
 from lance_core.encodings.v2_0.list import ListPage
@@ -155,6 +155,27 @@ class Stored(Node):
         """Bytes of values that the pages keep for later reads."""
         return 0
 
+    def direct(self, start: int, end: int) -> list[tuple[FlatPage, int, int]] | None:
+        """Return the pages of rows `[start, end)` for the kernel, each with a range of its rows; None if the
+        kernel cannot decode one of them.
+        """
+        found = []
+        for page, first, last in self._column.page_ranges(start, end):
+            direct = self.page_to_take(page)
+            if direct is None:
+                return None
+            found.append((direct, first, last))
+        return found
+
+    def page_to_take(self, page: int) -> FlatPage | None:
+        """Return a page for the kernel; None if the kernel cannot decode it."""
+        return None
+
+    @property
+    @abstractmethod
+    def direct_types(self) -> tuple[pa.DataType, pa.DataType | None]:
+        """Types of the values that the kernel decodes, and of the lists around them if there are any."""
+
     def pick_by_page(self, rows: Rows) -> list[Picking[pa.Array]] | None:
         first, last = self._column_page(int(rows[0])), self._column_page(int(rows[-1]))
         pages = [(first, rows)]
@@ -220,30 +241,26 @@ class Leaf(Stored):
             decoded = yield from encoding.read(start, end)
             return decoded.values.to_arrow(end - start, self._type, decoded.validity)
 
-    def direct(self, start: int, end: int) -> list[tuple[FlatPage, int, int]] | None:
-        """Return the pages of rows `[start, end)` for the kernel, each with a range of its rows; None if the
-        kernel cannot decode one of them.
-        """
-        found = []
-        for page, first, last in self._column.page_ranges(start, end):
-            direct = self.page_to_take(page)
-            if direct is None:
-                return None
-            found.append((direct, first, last))
-        return found
-
     def page_to_take(self, page: int) -> FlatPage | None:
-        """Return a page for the kernel; None if the kernel cannot decode it."""
         direct = self._direct[page]
         if direct is None:
             num_rows = self._column.num_page_values(page)
             direct = self._direct[page] = direct_page(self._page(page), self._type, num_rows)
         return direct
 
+    def pages_to_take(self, start: int, end: int) -> tuple[list[FlatPage], list[int]] | None:
+        """Return the pages that have the values `[start, end)`, the number of the first value of each, and of
+        the value after the last page; None if the kernel cannot decode one of them.
+        """
+        numbers = [page for page, _, _ in self._column.page_ranges(start, end)]
+        pages = [direct for page in numbers if (direct := self.page_to_take(page)) is not None]
+        if not numbers or len(pages) < len(numbers):
+            return None
+        return pages, [*(self.starts[page] for page in numbers), self.starts[numbers[-1] + 1]]
+
     @property
-    def arrow_type(self) -> pa.DataType:
-        """Arrow type of the values."""
-        return self._type
+    def direct_types(self) -> tuple[pa.DataType, None]:
+        return self._type, None
 
     def _page(self, page: int) -> Encoding:
         encoding = self._pages[page]
@@ -287,6 +304,21 @@ class _List(Stored):
         self._pages = [self._open_page(page) for page in range(column.num_pages)]
         self._bases = list(accumulate((page.num_items for page in self._pages), initial=0))
         check_length(items, self._bases[-1], "items of the lists", column.file)
+        self._direct: list[FlatPage | None] = [None] * column.num_pages
+
+    def page_to_take(self, page: int) -> FlatPage | None:
+        direct = self._direct[page]
+        if direct is None and isinstance(self._items, Leaf):
+            base, count = self._bases[page], self._pages[page].num_items
+            items = self._items.pages_to_take(base, base + count)
+            if items is not None:
+                num_rows = self._column.num_page_values(page)
+                direct = self._direct[page] = direct_lists(self._pages[page], num_rows, base, *items)
+        return direct
+
+    @property
+    def direct_types(self) -> tuple[pa.DataType, pa.DataType]:
+        return self._type.value_type, self._type
 
     def _open_page(self, page: int) -> ListPage:
         column = self._column
@@ -340,6 +372,9 @@ class _List(Stored):
 
 class _ListedText(_List):
     """Strings of the first 2.0 writers: lists of bytes, with the bytes in the next column."""
+
+    def page_to_take(self, page: int) -> None:
+        return None  # the kernel would return lists
 
     def _can_pick(self, page: int) -> bool:
         return False  # it would request byte by byte

@@ -21,7 +21,7 @@ from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, FileMetadata
 from lance_core.file.page_ranges import PageRange
 from lance_core.file.row_runs import Rows, read_rows
-from lance_core.file.v2_0.nodes import Columns, Leaf, check_length, open_node
+from lance_core.file.v2_0.nodes import Columns, Stored, check_length, open_node
 from lance_core.kernels import ColumnPages, OffsetOverflow
 from lance_core.schema.fields import Field
 from lance_core.storage.base import ReadableFile
@@ -105,12 +105,12 @@ class ColumnReader:
         `lance_core.file.column_readers`.
         """
         reader, root = self._file.range_reader(), self._root
-        if reader is None or not isinstance(root, Leaf) or not 0 <= start < end <= self.num_rows:
+        if reader is None or not isinstance(root, Stored) or not 0 <= start < end <= self.num_rows:
             return None
         parts = root.direct(start, end)
         if parts is None:
             return None
-        return [PageRange(page, reader, first, last, root.arrow_type, None) for page, first, last in parts]
+        return [PageRange(page, reader, first, last, *root.direct_types) for page, first, last in parts]
 
     def plain_values(self, start: int, end: int) -> None:
         """Return None: values are always decoded."""
@@ -121,7 +121,7 @@ class ColumnReader:
     def pages_at(self, rows: Rows) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
         reader, root = self._file.range_reader(), self._root
-        if reader is None or not isinstance(root, Leaf) or not self.num_rows:
+        if reader is None or not isinstance(root, Stored) or not self.num_rows:
             return None
         known = self._known_pages
         if known is None:

@@ -154,16 +154,18 @@ T& given(T* object) {
 struct PyFlatPage {
   FlatPage page;
   std::vector<std::shared_ptr<Source>> sources;
+  nb::object item_pages;
 };
 
 using PyPart = std::pair<size_t, size_t>;
 using PyText = std::tuple<PyPart, uint64_t, unsigned>;
 using PyStrings = std::tuple<nb::object, nb::object, size_t, unsigned>;
+using PyLists = std::tuple<nb::list, std::vector<size_t>, size_t, size_t, uint64_t, unsigned>;
 
 void make_flat_page(PyFlatPage* self, size_t num_rows, unsigned bits, PyPart values,
                     const std::optional<PyPart>& validity, const std::optional<PyText>& text,
-                    const std::optional<PyStrings>& items) {
-  new (self) PyFlatPage{{num_rows, bits, {values.first, values.second}, {}, {}, {}}, {}};
+                    const std::optional<PyStrings>& items, const std::optional<PyLists>& lists) {
+  new (self) PyFlatPage{{num_rows, bits, {values.first, values.second}, {}, {}, {}, {}}, {}, {}};
   if (validity) {
     self->page.validity = FilePart{validity->first, validity->second};
   }
@@ -175,6 +177,14 @@ void make_flat_page(PyFlatPage* self, size_t num_rows, unsigned bits, PyPart val
     const auto& [offsets, data, count, offset_bits] = *items;
     self->sources = {std::make_shared<Source>(offsets), std::make_shared<Source>(data)};
     self->page.items = Items{self->sources[0]->bytes(), self->sources[1]->bytes(), count, offset_bits, 0};
+  }
+  if (lists) {
+    const auto& [pages, starts, first_item, num_items, null_adjustment, offset_bits] = *lists;
+    self->page.lists = FlatLists{{}, starts, first_item, num_items, null_adjustment, offset_bits};
+    for (nb::handle page : pages) {
+      self->page.lists->pages.push_back(&nb::cast<const PyFlatPage&>(page).page);
+    }
+    self->item_pages = nb::tuple(pages);
   }
   check_page(self->page);
 }
@@ -310,7 +320,7 @@ void bind_miniblock(nb::module_& m) {
   nb::class_<PyFlatPage>(m, "FlatPage")
       .def("__init__", &make_flat_page, nb::arg("num_rows"), nb::arg("bits"), nb::arg("values"),
            nb::arg("validity").none() = nb::none(), nb::arg("text").none() = nb::none(),
-           nb::arg("items").none() = nb::none());
+           nb::arg("items").none() = nb::none(), nb::arg("lists").none() = nb::none());
   m.def(
       "decode_rows",
       [](const std::vector<PyPiece>& pieces, const std::vector<std::optional<PyKept>>& kept) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/bits.hpp"
+#include "base/variable.hpp"
 #include "pages/end_offsets.hpp"
 #include "pages/gather.hpp"
 
@@ -36,16 +37,22 @@ bool all_set(Bytes bits, size_t start, size_t n) {
   return true;
 }
 
-void decode_text(const FlatPage& page, PieceReader& file, size_t start, size_t end, Scratch& scratch,
-                 DecodedRows& rows) {
+NullEnds read_ends(const FlatPage& page, PieceReader& file, size_t start, size_t end, uint64_t null_adjustment,
+                   size_t limit, unsigned offset_bits, Scratch& scratch) {
   size_t before = start > 0 ? 1 : 0;
   size_t num_bytes = 8 * (end - start + before);
   if (scratch.encoded.size() < num_bytes) {
     scratch.encoded = Block(num_bytes);
   }
   read_part(file, page.values, 8 * (start - before), num_bytes, scratch.encoded.data());
-  NullEnds ends = split_null_ends({scratch.encoded.data(), num_bytes}, end - start, before != 0,
-                                  page.text->null_adjustment, page.text->data.size, page.text->offset_bits);
+  return split_null_ends({scratch.encoded.data(), num_bytes}, end - start, before != 0, null_adjustment, limit,
+                         offset_bits);
+}
+
+void decode_text(const FlatPage& page, PieceReader& file, size_t start, size_t end, Scratch& scratch,
+                 DecodedRows& rows) {
+  const FlatText& text = *page.text;
+  NullEnds ends = read_ends(page, file, start, end, text.null_adjustment, text.data.size, text.offset_bits, scratch);
   rows.values = std::move(ends.offsets);
   if (ends.num_nulls != 0) {
     rows.validity = std::move(ends.validity);
@@ -92,6 +99,73 @@ void decode_indices(const FlatPage& page, PieceReader& file, size_t start, size_
   }
 }
 
+// Returns `n` bits of a bitmap, from bit `first` on.
+Block bits_from(const Block& bits, size_t first, size_t n) {
+  Block moved(ceil8(n));
+  for (size_t i = 0; i < n; i += 8) {
+    moved.data()[i / 8] =
+        static_cast<uint8_t>(word_at({bits.data(), bits.size()}, first + i, std::min<size_t>(8, n - i)));
+  }
+  return moved;
+}
+
+// Returns no values of the kind of a page.
+DecodedRows no_values(const FlatPage& page) {
+  DecodedRows rows;
+  rows.values = Block(0);
+  if (page.has_offsets()) {
+    rows.values = offsets_of({0}, page.value_bits());
+    rows.data = Block(0);
+  }
+  return rows;
+}
+
+DecodedRows decode_lists(const FlatPage& page, PieceReader& file, size_t start, size_t end, Scratch& scratch) {
+  const FlatLists& lists = *page.lists;
+  NullEnds ends = read_ends(page, file, start, end, lists.null_adjustment, lists.num_items, lists.offset_bits, scratch);
+  DecodedRows rows;
+  if (ends.begin == ends.end) {
+    rows = no_values(page);
+  } else {
+    size_t first = lists.first_item + ends.begin, last = lists.first_item + ends.end - 1;
+    size_t number = lists.page_of(first);
+    if (number != lists.page_of(last)) {
+      corrupt("items [%zu, %zu] in several pages", first, last);
+    }
+    size_t before = lists.starts[number];
+    rows = decode_rows(*lists.pages[number], file, first - before, last + 1 - before, scratch);
+    if (rows.validity && rows.first_value != 0) {  // the validity of items begins with the first wanted item
+      rows.validity = bits_from(*rows.validity, rows.first_value, rows.num_values);
+    }
+    if (page.value_bits() == 1 && rows.first_value != 0) {
+      rows.values = bits_from(rows.values, rows.first_value, rows.num_values);
+      rows.first_value = 0;
+    }
+  }
+  rows.list_offsets = std::move(ends.offsets);
+  if (ends.num_nulls != 0) {
+    rows.list_validity = std::move(ends.validity);
+  }
+  return rows;
+}
+
+void check_lists(const FlatPage& page) {
+  const FlatLists& lists = *page.lists;
+  bool fits = page.bits == 64 && !page.validity && !page.text && !page.items && !lists.pages.empty() &&
+              lists.starts.size() == lists.pages.size() + 1 && (lists.offset_bits == 32 || lists.offset_bits == 64) &&
+              lists.num_items < lists.null_adjustment && lists.first_item >= lists.starts.front() &&
+              lists.first_item <= lists.starts.back() && lists.num_items <= lists.starts.back() - lists.first_item;
+  for (size_t i = 0; fits && i < lists.pages.size(); ++i) {
+    const FlatPage* items = lists.pages[i];
+    fits = items != nullptr && !items->lists && lists.starts[i] <= lists.starts[i + 1] &&
+           lists.starts[i + 1] - lists.starts[i] <= items->num_rows &&
+           items->value_bits() == lists.pages[0]->value_bits() && items->has_offsets() == lists.pages[0]->has_offsets();
+  }
+  if (!fits) {
+    corrupt("lists of %zu items in %zu pages", lists.num_items, lists.pages.size());
+  }
+}
+
 }  // namespace
 
 void check_page(const FlatPage& page) {
@@ -111,11 +185,17 @@ void check_page(const FlatPage& page) {
   if (!fits) {
     corrupt("%zu rows of %u bits in %zu bytes", page.num_rows, page.bits, page.values.size);
   }
+  if (page.lists) {
+    check_lists(page);
+  }
 }
 
 DecodedRows decode_rows(const FlatPage& page, PieceReader& file, size_t start, size_t end, Scratch& scratch) {
   if (start >= end || end > page.num_rows) {
     corrupt("rows [%zu, %zu) of a page of %zu", start, end, page.num_rows);
+  }
+  if (page.lists) {
+    return decode_lists(page, file, start, end, scratch);
   }
   DecodedRows rows;
   rows.num_values = end - start;

@@ -10,6 +10,9 @@
 namespace lance {
 namespace {
 
+// Each item is copied by itself. The decoder in Python takes more items.
+constexpr size_t kMostItems = 1 << 16;
+
 // A wanted row: its page, its number in the page, and its file.
 struct FlatCell {
   const FlatPage* page = nullptr;
@@ -119,7 +122,8 @@ std::vector<FlatCell> located(const std::vector<FlatRowsToTake>& parts, size_t n
       corrupt("a row that no file gives");
     }
     if (cell.page->has_offsets() != cells[0].page->has_offsets() ||
-        cell.page->value_bits() != cells[0].page->value_bits()) {
+        cell.page->value_bits() != cells[0].page->value_bits() ||
+        cell.page->list_bits() != cells[0].page->list_bits()) {
       corrupt("pages of different types in a column");
     }
   }
@@ -154,27 +158,28 @@ void take_fixed(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedR
   result.validity = validity_of(n, [&](size_t k) { return bit_of(validity, k, cells[k].row); });
 }
 
-// A string: its first byte in the file, or its bytes if it is an item.
-struct Text {
+// A string: its first byte in the file, or its bytes if it is an item of a dictionary. Or a list: its first item.
+struct Extent {
   size_t begin = 0;
   size_t length = 0;
   bool is_valid = true;
   const uint8_t* item = nullptr;
 };
 
-Text text_at(const FlatText& text, uint64_t begin, uint64_t end) {
+// Returns the extent between two stored ends. `limit` is the number of bytes or items in the page.
+Extent extent_at(uint64_t begin, uint64_t end, uint64_t null_adjustment, size_t limit) {
   // The end of a null is larger by the adjustment.
-  bool is_valid = end < text.null_adjustment;
-  begin -= begin < text.null_adjustment ? 0 : text.null_adjustment;
-  end -= is_valid ? 0 : text.null_adjustment;
-  if (begin > end || end > text.data.size) {
-    corrupt("a string at [%llu, %llu) of %zu bytes", static_cast<unsigned long long>(begin),
-            static_cast<unsigned long long>(end), text.data.size);
+  bool is_valid = end < null_adjustment;
+  begin -= begin < null_adjustment ? 0 : null_adjustment;
+  end -= is_valid ? 0 : null_adjustment;
+  if (begin > end || end > limit) {
+    corrupt("a string or list at [%llu, %llu) of %zu", static_cast<unsigned long long>(begin),
+            static_cast<unsigned long long>(end), limit);
   }
   return {begin, end - begin, is_valid};
 }
 
-Text item_at(const Items& items, uint64_t index) {
+Extent item_at(const Items& items, uint64_t index) {
   if (index >= items.count || index + 1 >= items.offsets.size / offset_bytes(items.offset_bits)) {
     corrupt("dictionary index %llu of %zu items", static_cast<unsigned long long>(index), items.count);
   }
@@ -186,25 +191,37 @@ Text item_at(const Items& items, uint64_t index) {
   return {0, end - begin, index != 0, items.data.slice(begin, end - begin).data};
 }
 
-void take_texts(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedRows& result) {
+// Returns the strings or lists of cells.
+std::vector<Extent> take_extents(const std::vector<FlatCell>& cells, FileCopies& copies) {
   size_t n = cells.size();
-  unsigned offset_bits = cells[0].page->value_bits();
-  // A string has two numbers, its beginning and its end. An index is the second number alone.
+  // A string or list has two numbers, its beginning and its end. An index is the second number alone.
   std::vector<std::array<uint64_t, 2>> numbers(n);
   for (size_t k = 0; k < n; ++k) {
     const auto& [page, row, file, map] = cells[k];
     size_t width = page->bits / 8;  // hosts are little-endian
-    size_t before = page->text && row > 0 ? 1 : 0;
+    size_t before = !page->items && row > 0 ? 1 : 0;
     auto* to = reinterpret_cast<uint8_t*>(&numbers[k][1 - before]);
     copies.add(cells[k], page->values, (row - before) * width, (1 + before) * width, to);
   }
   copies.run();
-  std::vector<Text> texts(n);
-  size_t total = 0;
+  std::vector<Extent> extents(n);
   for (size_t k = 0; k < n; ++k) {
     const FlatPage& page = *cells[k].page;
-    texts[k] = page.text ? text_at(*page.text, numbers[k][0], numbers[k][1]) : item_at(*page.items, numbers[k][1]);
-    total += texts[k].length;
+    auto [begin, end] = numbers[k];
+    extents[k] = page.items   ? item_at(*page.items, end)
+                 : page.lists ? extent_at(begin, end, page.lists->null_adjustment, page.lists->num_items)
+                              : extent_at(begin, end, page.text->null_adjustment, page.text->data.size);
+  }
+  return extents;
+}
+
+void take_texts(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedRows& result) {
+  size_t n = cells.size();
+  unsigned offset_bits = cells[0].page->value_bits();
+  std::vector<Extent> texts = take_extents(cells, copies);
+  size_t total = 0;
+  for (const Extent& text : texts) {
+    total += text.length;
   }
   if (offset_bits == 32 && total > INT32_MAX) {
     throw OffsetOverflow("more bytes than 32-bit offsets can address");
@@ -212,7 +229,7 @@ void take_texts(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedR
   Block data(total);
   std::vector<size_t> ends{0};
   for (size_t k = 0; k < n; ++k) {
-    const Text& text = texts[k];
+    const Extent& text = texts[k];
     if (cells[k].page->text) {
       copies.add(cells[k], cells[k].page->text->data, text.begin, text.length, data.data() + ends[k]);
     } else {
@@ -226,6 +243,45 @@ void take_texts(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedR
   result.validity = validity_of(n, [&](size_t k) { return texts[k].is_valid; });
 }
 
+void take_values(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedRows& result) {
+  result.num_values = cells.size();
+  if (cells[0].page->has_offsets()) {
+    take_texts(cells, copies, result);
+  } else {
+    take_fixed(cells, copies, result);
+  }
+}
+
+void take_lists(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedRows& result) {
+  std::vector<Extent> lists = take_extents(cells, copies);
+  std::vector<size_t> ends{0};
+  for (const Extent& list : lists) {
+    if (list.length > kMostItems - ends.back()) {
+      corrupt("more than %zu items", kMostItems);
+    }
+    ends.push_back(ends.back() + list.length);
+  }
+  std::vector<FlatCell> items;
+  items.reserve(ends.back());
+  for (size_t k = 0; k < cells.size(); ++k) {
+    const FlatLists& of = *cells[k].page->lists;
+    size_t first = of.first_item + lists[k].begin;
+    for (size_t item = first; item < first + lists[k].length; ++item) {
+      size_t number = of.page_of(item);
+      items.push_back({of.pages[number], item - of.starts[number], cells[k].file, cells[k].map});
+    }
+  }
+  result.values = Block(0);
+  if (!items.empty()) {
+    take_values(items, copies, result);
+  } else if (cells[0].page->has_offsets()) {
+    result.values = offsets_of({0}, cells[0].page->value_bits());
+    result.data = Block(0);
+  }
+  result.list_offsets = offsets_of(ends, cells[0].page->list_bits());
+  result.list_validity = validity_of(cells.size(), [&](size_t k) { return lists[k].is_valid; });
+}
+
 }  // namespace
 
 DecodedRows take_flat_rows(const std::vector<FlatRowsToTake>& parts, size_t num_rows, const GuardedCopies& copier) {
@@ -235,11 +291,10 @@ DecodedRows take_flat_rows(const std::vector<FlatRowsToTake>& parts, size_t num_
   std::vector<FlatCell> cells = located(parts, num_rows);
   FileCopies copies(copier);
   DecodedRows result;
-  result.num_values = num_rows;
-  if (cells[0].page->has_offsets()) {
-    take_texts(cells, copies, result);
+  if (cells[0].page->lists) {
+    take_lists(cells, copies, result);
   } else {
-    take_fixed(cells, copies, result);
+    take_values(cells, copies, result);
   }
   return result;
 }

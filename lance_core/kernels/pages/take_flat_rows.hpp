@@ -1,5 +1,5 @@
 // Takes single rows of pages of 2.0 files (docs/format.md, "2.0"). Only the bytes of these rows are read: values and
-// their validity together, and then the bytes of strings.
+// their validity together, and then the bytes of strings, or the items of lists.
 #pragma once
 
 #include "pages/take_rows.hpp"

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -43,7 +44,12 @@ def file_of(data: bytes, map_after: int = 1 << 60) -> Iterator[PieceReader]:
 
 
 def decoded(
-    page: FlatPage, file: PieceReader, start: int, end: int, data_type: pa.DataType
+    page: FlatPage,
+    file: PieceReader,
+    start: int,
+    end: int,
+    data_type: pa.DataType,
+    list_type: pa.DataType | None = None,
 ) -> pa.Array | None:
     """Rows of the page, as single reads and as batches give them; None if the kernel refuses them."""
     wanted = np.flatnonzero(np.random.default_rng(start).random(end - start) < 0.6)
@@ -55,16 +61,17 @@ def decoded(
         assert batches.is_there == [False]
         return None
     assert kept is not None
-    array = direct_array(rows, data_type, None)
+    array = direct_array(rows, data_type, list_type)
     array.validate(full=True)
-    chosen = direct_array(kept, data_type, None)
+    chosen = direct_array(kept, data_type, list_type)
     chosen.validate(full=True)
     assert chosen.equals(array.take(pa.array(wanted)))
     assert batches.is_there == [True]
-    schema = pa.schema([("c", data_type)])
+    shown = data_type if list_type is None else list_type
+    schema = pa.schema([("c", shown)])
     assert pa.RecordBatch._import_from_c(batches.address, schema).column(0).equals(array)
     rows = np.random.default_rng(end).integers(start, end, 6)
-    one = taken([page], [0, end], file, rows.tolist(), data_type)
+    one = taken([page], [0, end], file, rows.tolist(), shown)
     if start == 0:
         assert one is not None
         assert one.equals(array.take(pa.array(rows)))
@@ -249,3 +256,121 @@ def test_rows_beyond_the_page_or_the_file() -> None:
         assert decoded(page, file, 0, 4, pa.int64()) is None
         assert decoded(page, file, 3, 5, pa.int64()) is None
         assert decode_rows([(page, file, 2, 2)], [None]) == [None]
+
+
+@settings(max_examples=draws(80), deadline=None)
+@given(
+    item_type=st.sampled_from([pa.int32(), pa.bool_(), pa.string(), pa.large_string()]),
+    list_type=st.sampled_from([pa.list_, pa.large_list]),
+    seed=st.integers(0, 1 << 20),
+    num_rows=st.integers(1, 60),
+    map_after=st.sampled_from([0, 1 << 60]),
+    data=st.data(),
+)
+def test_lists(item_type, list_type, seed: int, num_rows: int, map_after: int, data: st.DataObject) -> None:
+    """Items in one page or in two, after items of an earlier page of lists; null and empty lists."""
+    chance = random.Random(seed)
+    counts = [chance.choice([0, 0, 1, 2, 9]) for _ in range(num_rows)]
+    is_null = [count == 0 and chance.random() < 0.5 for count in counts]
+    num_items, before = sum(counts), chance.randrange(1, 20)
+    items = _items(chance, item_type, before + num_items)
+    ends = np.cumsum(counts, dtype=np.uint64)
+    stored_ends = (ends + np.array(is_null, np.uint64) * np.uint64(num_items + 1)).tobytes()
+    starts = [0, before + num_items]
+    if data.draw(st.booleans()):
+        starts.insert(1, data.draw(st.integers(0, starts[1])))
+    content, pages = FRONT + stored_ends, []
+    for first, end in pairwise(starts):
+        page, stored = _page_of_items(pa.array(items[first:end], item_type), len(content))
+        pages.append(page)
+        content += stored
+    bits = 32 if list_type is pa.list_ else 64
+    lists = pages, starts, before, num_items, num_items + 1, bits
+    page = FlatPage(num_rows, 64, (len(FRONT), len(stored_ends)), None, None, None, lists)
+    firsts = [before, *(before + int(end) for end in ends)]
+    rows = [
+        None if null else items[first:end]
+        for null, (first, end) in zip(is_null, pairwise(firsts), strict=True)
+    ]
+    whole = list_type(item_type)
+    expected = pa.array(rows, whole)
+    start = data.draw(st.integers(0, num_rows - 1))
+    end = data.draw(st.integers(start + 1, num_rows))
+    with file_of(content, map_after) as file:
+        found = decoded(page, file, start, end, item_type, whole)
+        if found is None:  # the items are in two pages
+            assert firsts[start] < starts[1] < firsts[end]
+        else:
+            assert found.equals(expected.slice(start, end - start))
+        wanted = [data.draw(st.integers(0, num_rows - 1)) for _ in range(4)]
+        one = taken([page], [0, num_rows], file, wanted, whole)
+        assert one is not None
+        assert one.equals(expected.take(pa.array(wanted)))
+
+
+def _items(chance: random.Random, item_type: pa.DataType, count: int) -> list[object]:
+    if pa.types.is_boolean(item_type):
+        values: Sequence[object] = [True, False, None]
+    else:
+        values = [1, 2, None] if pa.types.is_integer(item_type) else ["", "a", "bcd", None]
+    return [chance.choice(values) for _ in range(count)]
+
+
+def _page_of_items(items: pa.Array, offset: int) -> tuple[FlatPage, bytes]:
+    """The page of items, and its bytes, which begin at `offset` of the file."""
+    count = len(items)
+    if items.type in (pa.string(), pa.large_string()):
+        values = ["" if value is None else value for value in items.to_pylist()]
+        data = "".join(values).encode()
+        nulls = np.array([value is None for value in items.to_pylist()], np.uint64)
+        ends = np.cumsum([len(value) for value in values], dtype=np.uint64) if values else np.empty(0, "u8")
+        stored = (ends + nulls * np.uint64(len(data) + 1)).tobytes()
+        text = (offset + len(stored), len(data)), len(data) + 1, 32 if items.type == pa.string() else 64
+        return FlatPage(count, 64, (offset, len(stored)), None, text), stored + data
+    width = items.type.bit_width
+    stored = (
+        items.fill_null(False if width == 1 else 0).buffers()[1].to_pybytes()[: -(-count * width // 8)]
+        if count
+        else b""
+    )
+    valid = np.array([value is not None for value in items.to_pylist()], bool)
+    bitmap = np.packbits(valid, bitorder="little").tobytes()
+    places = (offset, len(stored)), (offset + len(stored), len(bitmap))
+    return FlatPage(count, width, *places), stored + bitmap
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        ([], [0], 0, 0, 1, 32),
+        (1, [0], 0, 4, 5, 32),
+        (1, [0, 5], 0, 4, 5, 32),
+        (1, [0, 4], 0, 5, 6, 32),
+        (1, [0, 4], 5, 0, 1, 32),
+        (1, [1, 4], 0, 3, 4, 32),
+        (1, [0, 4], 0, 4, 4, 32),
+        (1, [0, 4], 0, 4, 5, 16),
+        (1, [4, 0], 0, 0, 1, 32),
+        (1, [0, 4], 1 << 63, 4, 5, 32),
+    ],
+    ids=repr,
+)
+def test_lists_that_do_not_fit_their_items(lists) -> None:
+    pages, *others = lists
+    items = [FlatPage(4, 32, (0, 16))] if pages else []
+    with pytest.raises(CorruptData):
+        FlatPage(1, 64, (0, 8), None, None, None, (items, *others))
+    nested = FlatPage(1, 64, (0, 8), None, None, None, ([FlatPage(4, 32, (0, 16))], [0, 4], 0, 4, 5, 32))
+    with pytest.raises(CorruptData):
+        FlatPage(1, 64, (0, 8), None, None, None, ([nested], [0, 1], 0, 1, 2, 32))
+
+
+@pytest.mark.parametrize("ends", [[5, 4], [0, 12], [9, 2], [1 << 63, 1], [2, 1 << 40]], ids=repr)
+def test_ends_of_lists_that_lie(ends: list[int]) -> None:
+    """Ends that decrease, or that are beyond the items of the page."""
+    content = np.array(ends, np.uint64).tobytes() + bytes(20)
+    lists = [FlatPage(5, 32, (16, 20))], [0, 5], 0, 5, 6, 32
+    with file_of(content) as file:
+        page = FlatPage(2, 64, (0, 16), None, None, None, lists)
+        assert decoded(page, file, 0, 2, pa.int32(), pa.list_(pa.int32())) is None
+        assert taken([page], [0, 2], file, [0, 1], pa.list_(pa.int32())) is None

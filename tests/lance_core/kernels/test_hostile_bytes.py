@@ -213,13 +213,16 @@ def rows_of(
 
 
 def flat_rows(data: memoryview, kind: str) -> object:
-    """Rows 1 to 3 of 4 of a page of a 2.0 file: numbers with validity, strings, or indices of strings."""
+    """Rows 1 to 3 of 4 of a page of a 2.0 file: numbers with validity, strings, indices, or lists."""
     size = len(data)
     half = (size // 2, size - size // 2)
     if kind == "numbers":
         pages = kernels.FlatPage(4, 16, (0, size // 2), half)
     elif kind == "text":
         pages = kernels.FlatPage(4, 64, (0, size // 2), None, (half, 20, 32))
+    elif kind == "lists":
+        items = kernels.FlatPage(6, 16, half, (size - 1, 1))
+        pages = kernels.FlatPage(4, 64, (0, size // 2), None, None, None, ([items], [0, 6], 0, 6, 20, 32))
     else:
         pages = kernels.FlatPage(4, 8, (0, size), None, None, (data[: size // 8 * 4], data, 3, 32))
     descriptor = os.memfd_create("page")
@@ -460,6 +463,9 @@ CASES = {
     ),
     "FlatPage, numbers": Case(lambda d: flat_rows(d, "numbers"), struct.pack("<4h8s", 1, 2, 3, 4, b"\x0b")),
     "FlatPage, text": Case(lambda d: flat_rows(d, "text"), struct.pack("<4Q32s", 2, 4, 24, 6, b"abcdef")),
+    "FlatPage, lists": Case(
+        lambda d: flat_rows(d, "lists"), struct.pack("<4Q6h19sB", 2, 4, 24, 6, *range(6), b"", 0x2F)
+    ),
     "FlatPage, items": Case(lambda d: flat_rows(d, "items"), struct.pack("<4i16s", 0, 0, 1, 3, b"abc")),
     "decode_rows, mapped": Case(
         lambda d: copied_rows(d, False),
