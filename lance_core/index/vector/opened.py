@@ -174,7 +174,9 @@ class OpenVectorSegment:
             note("index_comparisons", num_allowed)
             question.scan(best, rows, number, allowed)
             return
-        width = query.num_nearest + query.num_nearest // 2 if query.candidates is None else query.candidates
+        width = query.num_nearest + query.num_nearest // 2
+        if query.candidates is not None:
+            width = max(query.candidates, query.num_nearest)
         best.search_graph(rows.keys, allowed, question.compare(rows, number), partition.graph, width)
 
     def _by_nearness(self, vector: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -28,6 +28,8 @@ class BestRows {
 
   // A row with a larger distance cannot enter. (A row with this distance may enter.)
   float limit() const { return limit_; }
+  // A row with a smaller distance cannot enter.
+  float lower() const { return lower_; }
   size_t size() const { return rows_.size(); }
 
   void offer(float distance, uint64_t key);

@@ -72,7 +72,7 @@ std::vector<Candidate> walk(Candidate entry, size_t width, const StoredVectors& 
   seen.next_walk();
   auto visit = [&](Candidate next) {
     open.push(next);
-    if (!keep(next.node)) return;
+    if (!keep(next)) return;
     found.push_back(next);
     std::push_heap(found.begin(), found.end());
     if (found.size() > width) {
@@ -139,7 +139,7 @@ class GrowingGraph {
     for (size_t level = chosen.size(); level-- > 0;) {
       vectors_.set_query(node);  // `choose` changed it
       std::vector<Candidate> near =
-          walk(at, options_.beam_width, vectors_, seen_, nodes_on(level), [](uint32_t) { return true; });
+          walk(at, options_.beam_width, vectors_, seen_, nodes_on(level), [](const Candidate&) { return true; });
       std::sort(near.begin(), near.end());
       at = near.front();
       chosen[level] = choose(near, options_.max_neighbors);
@@ -261,8 +261,11 @@ void Graph::search(BestRows& best, const CodedRows& rows, size_t width, const St
   Candidate at{vectors.distance(entry_), entry_};
   for (size_t number = levels_.size(); number-- > 1;) at = descend(at, vectors, nodes_on(number));
   Seen seen(num_nodes_);
-  auto is_allowed = [&](uint32_t node) { return rows.allowed == nullptr || rows.allowed[node] != 0; };
-  for (const Candidate& found : walk(at, width, vectors, seen, nodes_below, is_allowed)) {
+  // Nodes below the lower bound must not fill the beam: those within the bounds are behind them.
+  auto may_be_best = [&](const Candidate& next) {
+    return next.distance >= best.lower() && (rows.allowed == nullptr || rows.allowed[next.node] != 0);
+  };
+  for (const Candidate& found : walk(at, width, vectors, seen, nodes_below, may_be_best)) {
     best.offer(found.distance, rows.keys[found.node]);
   }
 }

@@ -5,6 +5,9 @@ more, or that do not match the filter are left out inside of the search. The dis
 the index, or exact: if the search asks for it (`refine_factor`), if it has bounds of distances, or if rows
 without an index take part, whose exact distances could not be compared with estimates. The distance of a row
 with several vectors is always exact: the index only proposes rows with a vector near to one of the query.
+
+Rows beyond the bounds of a search use up none of its places: if exact distances show that too few of the rows
+that the index proposed are within the bounds, it is asked for more.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from lance_core.index.vector.segment_search import Neighbours, SegmentQuery, Vec
 from lance_core.kernels import KeySet
 from lance_core.pool import run_all
 from lance_core.scan.files.data_files import DataFiles
-from lance_core.scan.nearest.candidates import Candidates, best_of, join
+from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates, best_of, join
 from lance_core.scan.nearest.comparing import Comparer, Distances
 from lance_core.scan.nearest.exact import exact_candidates
 from lance_core.scan.plan.nearest import NearestQuery
@@ -44,6 +47,10 @@ _TAKEN_BYTES = 8 << 20
 _MOSTLY_LIVE = 0.9
 # If a filter leaves at most so many rows, their exact distances cost less than a search of the index.
 _FEW_MATCHES = 2048
+# A search with bounds that has too few rows asks the index for so many times as many.
+_GROWTH = 4
+# Rows that it may ask for in this way, for all queries together.
+_MOST_GATHERED = 1 << 20
 
 Allowed = Callable[[Keys], npt.NDArray[np.bool_]]
 
@@ -101,17 +108,13 @@ class IndexedSearch:
         scans = self._plan.fragment_scans
         others = [scan for scan in scans if scan.fragment_id not in covered]
         has_others = bool(others) and not self._plan.options.fast_search
-        has_bounds = (query.lower, query.upper) != (None, None)
         is_exact = all(each.segment.is_exact for each in self._segments)
         is_refined = (
             query.refine_factor is not None
             or query.vectors.is_multiple
-            or (not is_exact and (has_others or has_bounds))
+            or (not is_exact and (has_others or self._has_bounds))
         )
-        found = self._of_segments(covered, within_bounds=not is_refined)
-        if is_refined:
-            found = self._exact(found)
-        parts = [best_of([found], query.k)]
+        parts = [best_of([self._of_segments(covered, is_refined=is_refined)], query.k)]
         if has_others:
             plan = self._plan.with_fragment_scans(others)
             parts.append(
@@ -119,23 +122,77 @@ class IndexedSearch:
             )
         return best_of(parts, query.k)
 
-    def _of_segments(self, covered: frozenset[int], *, within_bounds: bool) -> Candidates:
-        """Return what the segments find for each query."""
+    @property
+    def _has_bounds(self) -> bool:
+        return (self._query.lower, self._query.upper) != (None, None)
+
+    @property
+    def _wanted(self) -> int:
+        """Rows that the index is asked for, for each query vector."""
+        return self._query.k * (self._query.refine_factor or 1)
+
+    def _of_segments(self, covered: frozenset[int], *, is_refined: bool) -> Candidates:
+        """Return what the segments find for each query, with exact distances if `is_refined`."""
         matching: KeySet | None = None
         if self._condition is not None:
             row_ids, addresses = self._matching(covered)
             if len(row_ids) <= max(_FEW_MATCHES, self._query.k):
                 return self._exact_of_all(row_ids, addresses)
             matching = KeySet(row_ids)
+        if is_refined:
+            return self._refined(matching)
+        numbers = np.arange(len(self._query.numbers))
+        return self._proposed(numbers, matching, self._wanted, within_bounds=True)
+
+    def _refined(self, matching: KeySet | None) -> Candidates:
+        """Return rows with their exact distances, the `k` nearest ones of each query at least."""
+        query = self._query
+        best, numbers, num_rows = NO_CANDIDATES, np.arange(len(query.numbers)), self._wanted
+        within_bounds = False
+        while len(numbers):
+            proposed = self._proposed(numbers, matching, num_rows, within_bounds=within_bounds)
+            exact = self._exact(proposed)
+            best = best_of([_distinct([best, exact])], query.k)
+            if within_bounds or not self._has_bounds:
+                break
+            numbers = self._lacking(numbers, proposed, exact, num_rows)
+            num_rows *= _GROWTH
+            if num_rows * len(numbers) > _MOST_GATHERED:
+                # Gathering all rows below the lower bound would need too much memory: estimates tell them.
+                num_rows, within_bounds = self._wanted, True
+        return best
+
+    def _lacking(
+        self, numbers: npt.NDArray[np.intp], proposed: Candidates, exact: Candidates, num_rows: int
+    ) -> npt.NDArray[np.intp]:
+        """Return the query vectors that lack rows within the bounds, and for which there may be more.
+
+        `exact` are those of the proposed rows that are within the bounds.
+        """
+        query = self._query
+        num_proposed = np.bincount(proposed.queries, minlength=query.num_queries)
+        num_enough = np.bincount(exact.queries, minlength=query.num_queries)
+        if query.upper is not None:
+            # After rows with such estimates, few are within the bounds.
+            is_beyond = proposed.distances >= query.upper
+            num_enough += np.bincount(proposed.queries[is_beyond], minlength=query.num_queries)
+        lacks = (num_proposed >= num_rows) & (num_enough < self._wanted)
+        return numbers[lacks[numbers if query.is_batch else np.zeros_like(numbers)]]
+
+    def _proposed(
+        self, numbers: npt.NDArray[np.intp], matching: KeySet | None, num_rows: int, *, within_bounds: bool
+    ) -> Candidates:
+        """Return the `num_rows` rows that the segments deem nearest to each of some query vectors.
+
+        `within_bounds`: leave out the rows that are beyond the bounds by these distances.
+        """
         calls = [
-            partial(self._found, number, each, matching, within_bounds)
-            for number in range(len(self._query.numbers))
+            partial(self._found, number, each, matching, num_rows, within_bounds)
+            for number in numbers.tolist()
             for each in self._segments
         ]
         found = [call() for call in calls] if len(calls) < 2 else run_all(calls)
-        if self._query.vectors.is_multiple:
-            return _distinct(found)
-        return best_of(found, self._query.k * (self._query.refine_factor or 1))
+        return _distinct(found) if self._query.vectors.is_multiple else best_of(found, num_rows)
 
     def _matching(self, covered: frozenset[int]) -> tuple[Keys, Keys]:
         """Return the ids and the addresses of the rows of covered fragments that match the filter, in the
@@ -187,15 +244,19 @@ class IndexedSearch:
         return found.at(comparer.are_within(found.distances))
 
     def _found(
-        self, number: int, covering: CoveringSegment, matching: KeySet | None, within_bounds: bool
+        self,
+        number: int,
+        covering: CoveringSegment,
+        matching: KeySet | None,
+        num_rows: int,
+        within_bounds: bool,
     ) -> Candidates:
         """Return the nearest rows of one segment for one query vector."""
         query = self._query
-        wanted = query.k * (query.refine_factor or 1)
         kind = query.vectors.query_type(self._metric)
         asked = SegmentQuery(
             query.numbers[number].astype(kind),
-            wanted,
+            num_rows,
             minimum_probes=query.minimum_probes,
             maximum_probes=query.maximum_probes,
             search_effort=query.search_effort,
@@ -208,7 +269,7 @@ class IndexedSearch:
         while True:
             found = covering.segment.nearest(asked)
             located = self._located(number if query.is_batch else 0, covering, found)
-            if len(located.queries) >= wanted or len(found.keys) < asked.num_nearest:
+            if len(located.queries) >= num_rows or len(found.keys) < asked.num_nearest:
                 return located
             # Some rows are deleted, or have moved out of the covered fragments since the index was built.
             asked = replace(asked, num_nearest=2 * asked.num_nearest)
@@ -270,7 +331,10 @@ class IndexedSearch:
 
 
 def _distinct(parts: Sequence[Candidates]) -> Candidates:
-    """Return the rows that were found for one or more vectors of a query, each once."""
+    """Return the rows that were found for each query, each once."""
     joined = join(parts)
-    _, first = np.unique(joined.row_ids, return_index=True)
-    return joined.at(first)
+    order = np.lexsort((joined.row_ids, joined.queries))
+    queries, row_ids = joined.queries[order], joined.row_ids[order]
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (queries[1:] != queries[:-1]) | (row_ids[1:] != row_ids[:-1])
+    return joined.at(order[is_first])

@@ -15,6 +15,7 @@ import pytest
 import lance_core
 from lance_core.api.scanner_builder import ScannerBuilder
 from lance_core.errors import InvalidInputError, LanceError
+from lance_core.scan.nearest import indexed as indexed_search
 from support.nearest import expected_ids, lattice, vector_table
 
 DIMENSION = 8
@@ -131,6 +132,51 @@ def test_bounds_apply_to_exact_distances(coded: lance_core.LanceDataset) -> None
             expected = [number for number in expected if number < 600]
         assert set(expected) - set(bounded["id"].to_pylist()) <= {exact["id"][50].as_py()}
         assert len(bounded) <= len(expected) + 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ"]
+)
+def test_rows_below_the_lower_bound_use_up_no_places(tmp_path: Path, kind: str) -> None:
+    """As many rows are within the bounds as without an index, however many are nearer."""
+    dataset = indexed(tmp_path / "t.lance", kind)
+    exact = search(dataset, k=700, use_index=False)
+    lower = exact["_distance"][300].as_py()
+    queries = np.stack([QUERY, QUERY, QUERY + 40])
+    for upper in (None, exact["_distance"][330].as_py()):
+        for changes in ({}, {"refine_factor": 2}, {"filter": "id >= 0", "prefilter": True}):
+            bounds = {"distance_range": (lower, upper), "fast_search": True, **changes}
+            found = search(dataset, k=10, **bounds)
+            assert len(found) == 10
+            distances = found["_distance"].to_pylist()
+            assert lower <= distances[0]
+            assert distances == sorted(distances)
+            several = search(dataset, k=10, q=queries, **bounds)
+            places = several["query_index"].to_pylist()
+            assert places.count(0) == places.count(1) == 10
+            assert several["id"].to_pylist()[:10] == found["id"].to_pylist()
+            assert places.count(2) == (10 if upper is None else 0)
+
+
+def test_rows_are_within_narrow_bounds(coded: lance_core.LanceDataset) -> None:
+    """The bounds are narrower than the errors of the estimates."""
+    exact = search(coded, k=700, metric="cosine", use_index=False)
+    lower, upper = exact["_distance"][300].as_py(), exact["_distance"][305].as_py()
+    expected = [number for number in exact["id"].to_pylist()[300:305] if number < 600]
+    found = search(coded, k=10, distance_range=(lower, upper), fast_search=True)
+    assert set(expected) - set(found["id"].to_pylist()) <= {exact["id"][300].as_py()}
+
+
+def test_a_search_with_a_lower_bound_gathers_rows_up_to_a_limit(
+    coded: lance_core.LanceDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond the limit, estimates tell which rows are above the bound."""
+    exact = search(coded, k=700, metric="cosine", use_index=False)
+    lower = exact["_distance"][300].as_py()
+    monkeypatch.setattr(indexed_search, "_MOST_GATHERED", 50)
+    found = search(coded, k=20, distance_range=(lower, None), fast_search=True)
+    assert 0 < len(found) < 20
+    assert min(found["_distance"].to_pylist()) >= lower
 
 
 def test_few_matches_have_finite_distances(coded: lance_core.LanceDataset) -> None:
