@@ -14,7 +14,7 @@ from pyarrow import flight
 
 import flight_client
 import lance_core
-from flight_client import InvalidInputError, RemoteDataset
+from flight_client import InvalidInputError, RemoteDataset, UnsupportedFeatureError
 from flight_server.proto.command_pb2 import Command
 from lance_core.api.query import MatchQuery, PhraseQuery
 from support.command_line import run_verb
@@ -85,6 +85,21 @@ def test_plain_clients(local: lance_core.LanceDataset, server: str) -> None:
             asked = {"scan": {"dataset": "texts", "full_text_query": json.loads(wrong)}}
             with pytest.raises(pa.ArrowInvalid, match=r"full text query|nonsense"):
                 client.get_flight_info(flight.FlightDescriptor.for_command(json.dumps(asked).encode()))
+
+
+def test_phrases_need_positions_even_if_no_fragment_matches(
+    local: lance_core.LanceDataset, server: str
+) -> None:
+    """Statistics exclude every fragment, and the search is refused nevertheless."""
+    path = Path(local.uri).parent / "no_positions.lance"
+    dataset = lance_core.write_dataset(local.to_table(["number", "text"]), path, max_rows_per_file=90)
+    dataset.create_scalar_index("text", "INVERTED", with_position=False)
+    with flight_client.connect(server) as client:
+        for condition in (None, "number < 0"):
+            with pytest.raises(UnsupportedFeatureError, match="position"):
+                client.dataset("no_positions").to_table(
+                    full_text_query=PhraseQuery("alpha alta", "text"), filter=condition, prefilter=True
+                )
 
 
 def test_the_client_refuses_what_is_no_query(remote: RemoteDataset) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError
 from lance_core.index.row_sets import Keys
 from lance_core.index.segments import OpenSegment
 from lance_core.index.text.arrays import uint32s
@@ -136,8 +136,6 @@ class OldPartition(Partition):
 
     def _decode_positions(self, number: int, frequencies: Block) -> Block | memoryview:
         file = self._postings_file
-        if "_position" not in file.arrow_schema.names:
-            raise UnsupportedFeatureError("position is not found but required for phrase queries")
         start, end = map(int, self._starts[number : number + 2])
         rows = file.read(start, end, ["_rowid", "_position"])
         with reading(file.name):

@@ -183,11 +183,15 @@ class Partition:
         """Return a block in which errors of kernels about posting lists come to name their file."""
         return reading(self._postings_file.name)
 
+    def require_positions(self) -> None:
+        """Raise `UnsupportedFeatureError` if the index has no positions, which phrases need."""
+        if not {"_position", "_compressed_position"} & set(self._postings_file.arrow_schema.names):
+            raise UnsupportedFeatureError("position is not found but required for phrase queries")
+
     def positions(self, number: int) -> TermPositions:
-        """Return the positions of a term.
+        """Return the positions of a term, of an index that has positions.
 
         Raises:
-            UnsupportedFeatureError: The index has no positions.
             LanceError: Something cannot be read.
         """
         file = self._postings_file
@@ -203,9 +207,8 @@ class Partition:
 
     def _decode_positions(self, number: int, frequencies: Block) -> Block | memoryview:
         file = self._postings_file
-        names = file.arrow_schema.names
         row = np.array([number], np.int64)
-        if "_compressed_position" in names:
+        if "_compressed_position" in file.arrow_schema.names:
             rows = file.take(row, ["_compressed_position", "_position_block_offset"])
             codec = file.metadata.get("positions_codec", b"packed_delta_v1")
             if codec not in (b"packed_delta_v1", b"varint_doc_delta_v2"):
@@ -218,12 +221,10 @@ class Partition:
                 self._posting_block_size,
                 codec == b"packed_delta_v1",
             )
-        if "_position" in names:
-            lists = file.take(row, ["_position"]).column(0).flatten()
-            data, ends = _strings(lists.flatten())
-            document_ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0), np.int64))
-            return decode_position_lists(data, ends.data, document_ends.data, frequencies)
-        raise UnsupportedFeatureError("position is not found but required for phrase queries")
+        lists = file.take(row, ["_position"]).column(0).flatten()
+        data, ends = _strings(lists.flatten())
+        document_ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0), np.int64))
+        return decode_position_lists(data, ends.data, document_ends.data, frequencies)
 
     def _posting_bytes(self, postings: Postings) -> int:
         """Return the estimated memory of a posting list."""

@@ -111,10 +111,9 @@ def find_matches(
 def find_phrases(
     segment: SegmentView, words: Sequence[Word], query: Phrase, collection: Collection, limit: int | None
 ) -> list[Found]:
-    """Return the best rows of each partition of a segment that have a phrase, best first.
+    """Return the best rows of each partition of a segment with positions that have a phrase, best first.
 
     Raises:
-        UnsupportedFeatureError: The index has no positions.
         LanceError: Something cannot be read.
     """
     found = []

@@ -126,6 +126,10 @@ class Ranking:
         if self._plan.options.guards:
             # Statistics of an index would tell about rows that the guards hide.
             segments = []
+        if isinstance(query, Phrase):
+            for segment in segments:
+                for partition in open_text_segment(segment).partitions:
+                    partition.require_positions()
         covered = pyroaring.BitMap()
         for segment in segments:
             covered |= (

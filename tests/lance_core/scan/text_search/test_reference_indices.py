@@ -174,8 +174,13 @@ def test_columns_of_the_result(tmp_path: Path) -> None:
 def test_what_cannot_be_searched_is_refused(tmp_path: Path) -> None:
     uri = make_table(tmp_path / "table", 13, with_position=False).uri
     ours = lance_core.dataset(uri)
-    with pytest.raises(UnsupportedFeatureError, match="position"):
-        ours.to_table(full_text_query=lance_core.api.query.PhraseQuery("alpha alpha", "text"))
+    for phrase in ("alpha alpha", "nowhere at all", "the"):
+        for condition in (None, "number < 0"):
+            for dataset, query in ((ours, lance_core.api.query), (lance.dataset(uri), lance.query)):
+                with pytest.raises((UnsupportedFeatureError, ValueError), match="position"):
+                    dataset.to_table(
+                        full_text_query=query.PhraseQuery(phrase, "text"), filter=condition, prefilter=True
+                    )
     for column, message in (("nonsense", "nonsense"), ("number", "number")):
         with pytest.raises(InvalidInputError, match=message):
             ours.to_table(full_text_query=lance_core.api.query.MatchQuery("alpha", column))
