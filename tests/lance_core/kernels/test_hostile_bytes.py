@@ -221,7 +221,7 @@ def flat_rows(data: memoryview, kind: str) -> object:
     elif kind == "text":
         pages = kernels.FlatPage(4, 64, (0, size // 2), None, (half, 20, 32))
     elif kind == "lists":
-        items = kernels.FlatPage(6, 16, half, (size - 1, 1))
+        items = kernels.FlatPage(6, 16, half, (max(size, 1) - 1, 1))
         pages = kernels.FlatPage(4, 64, (0, size // 2), None, None, None, ([items], [0, 6], 0, 6, 20, 32))
     else:
         pages = kernels.FlatPage(4, 8, (0, size), None, None, (data[: size // 8 * 4], data, 3, 32))
