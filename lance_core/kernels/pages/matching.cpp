@@ -144,7 +144,9 @@ bool has_numbers(const MiniBlocks& page, size_t width) {
          page.bits == 8 * width;
 }
 
-bool has_numbers(const FlatPage& page, size_t width) { return !page.text && !page.items && !page.lists && page.bits == 8 * width; }
+bool has_numbers(const FlatPage& page, size_t width) {
+  return !page.text && !page.items && !page.lists && page.bits == 8 * width;
+}
 
 // Returns where a block ends that has `num_rows` rows or a few more. No chunk is in two blocks, so that none is decoded
 // twice.
