@@ -16,12 +16,11 @@ from lance_core.errors import InvalidInputError
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS
-from lance_core.scan.plan.scan_plan import ScanPlan, plan_scan
+from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan, plan_scan
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batch_runs, scan_table
 from lance_core.scan.run.strategy import Strategy
-from lance_core.scan.take.keys import FEW_ROWS
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 

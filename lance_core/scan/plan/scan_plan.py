@@ -15,6 +15,9 @@ from lance_core.scan.plan.projection import ROW_ID, Projection, project
 from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 
+FEW_ROWS = 256
+"""Most rows of a plan that are taken one by one instead of scanned."""
+
 
 class FragmentScan(NamedTuple):
     """Entry of a plan: the rows `[start, end)` of one fragment, counted in live rows."""

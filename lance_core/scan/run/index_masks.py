@@ -9,10 +9,9 @@ from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import FilterMasks, ask_indices
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.pruning import Pruner
-from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan
 from lance_core.scan.read.live_rows import LiveRows
 from lance_core.scan.read.row_columns import RowColumns
-from lance_core.scan.take.keys import FEW_ROWS
 from lance_core.table.fragment import Fragment
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot

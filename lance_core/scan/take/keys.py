@@ -19,9 +19,6 @@ Chosen = slice | npt.NDArray[np.intp]
 KEY_COLUMNS = (ROW_ID, ROW_ADDRESS, ROW_OFFSET)
 """Names of the kinds of keys, which are the names of the columns that hold them."""
 
-FEW_ROWS = 256
-"""Most rows of a scan that are taken one by one instead."""
-
 _FRAGMENT_SHIFT = np.uint64(32)
 _OFFSET_MASK = np.uint64((1 << 32) - 1)
 

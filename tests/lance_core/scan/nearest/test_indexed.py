@@ -138,7 +138,7 @@ def test_bounds_apply_to_exact_distances(coded: lance_core.LanceDataset) -> None
     "kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ"]
 )
 def test_rows_below_the_lower_bound_use_up_no_places(tmp_path: Path, kind: str) -> None:
-    """As many rows are within the bounds as without an index, however many are nearer."""
+    """The bounds leave as many rows as without an index, however many are nearer."""
     dataset = indexed(tmp_path / "t.lance", kind)
     exact = search(dataset, k=700, use_index=False)
     lower = exact["_distance"][300].as_py()
