@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -68,9 +69,7 @@ def plan_runs(
     elif options.limit is not None and len(plan.fragment_scans) == 1:
         few = _first_rows(snapshot, plan, files, strategy, _FEW_BYTES)
         if few is not None:
-            with budget.require(few.get_total_buffer_size()):
-                yield from BatchCutter(plan.schema, options).cut_rows(few)
-            return
+            scan = partial(_runs_of, few)
     with closing(scan(snapshot, plan, budget, files, strategy)) as runs:
         if options.strict_batch_size and plan.schema.names:
             from lance_core.scan.run.even_batches import even_runs  # late, too
@@ -78,6 +77,19 @@ def plan_runs(
             yield from even_runs(runs, options.batch_rows or 1)
         else:
             yield from runs
+
+
+def _runs_of(
+    rows: pa.RecordBatch,
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+) -> Generator[BatchRun, None, None]:
+    """Yield the rows of a plan, which have been read, as batches."""
+    with budget.require(rows.get_total_buffer_size()):
+        yield from BatchCutter(plan.schema, plan.options).cut_rows(rows)
 
 
 def plan_batches(
@@ -108,7 +120,7 @@ def plan_table(
             if taken is not None:
                 return taken
         elif options.limit is not None:
-            few = _first_rows(snapshot, plan, files, strategy, sys.maxsize)
+            few = _first_rows(snapshot, plan, files, strategy)
             if few is not None:
                 return pa.Table.from_batches([few], plan.schema)
         return scan_table(snapshot, plan, files, strategy)
@@ -193,11 +205,12 @@ def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy:
 
 
 def _first_rows(
-    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, most_bytes: int
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, most_bytes: int | None = None
 ) -> pa.RecordBatch | None:
     """Return the rows of a plan without a filter by one take, which costs less than the windows of a scan.
 
-    Return None if takes do not give the rows of this scan, or if they are not known to be small.
+    Return None if they are many, if takes do not give the rows of this scan, or if the rows may have more
+    than `most_bytes`.
     """
     options = plan.options
     if options.filter is not None or not 0 < plan.num_rows <= FEW_ROWS or snapshot.storage.is_remote:
@@ -221,7 +234,7 @@ def _taker(snapshot: Snapshot, options: ScanOptions, files: DataFiles, strategy:
         options.computed is None
         and not (options.with_row_id or options.with_row_address)
         and options.blob_handling != "all_binary"
-        and (options.columns is None or (bool(options.columns) and known.issuperset(options.columns)))
+        and (options.columns is None or known.issuperset(options.columns))
     )
     if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
         return None

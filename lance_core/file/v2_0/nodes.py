@@ -167,9 +167,9 @@ class Stored(Node):
             found.append((direct, first, last))
         return found
 
+    @abstractmethod
     def page_to_take(self, page: int) -> FlatPage | None:
         """Return a page for the kernel; None if the kernel cannot decode it."""
-        return None
 
     @property
     @abstractmethod

@@ -109,17 +109,6 @@ Block bits_from(const Block& bits, size_t first, size_t n) {
   return moved;
 }
 
-// Returns no values of the kind of a page.
-DecodedRows no_values(const FlatPage& page) {
-  DecodedRows rows;
-  rows.values = Block(0);
-  if (page.has_offsets()) {
-    rows.values = offsets_of({0}, page.value_bits());
-    rows.data = Block(0);
-  }
-  return rows;
-}
-
 DecodedRows decode_lists(const FlatPage& page, PieceReader& file, size_t start, size_t end, Scratch& scratch) {
   const FlatLists& lists = *page.lists;
   NullEnds ends = read_ends(page, file, start, end, lists.null_adjustment, lists.num_items, lists.offset_bits, scratch);
@@ -188,6 +177,16 @@ void check_page(const FlatPage& page) {
   if (page.lists) {
     check_lists(page);
   }
+}
+
+DecodedRows no_values(const FlatPage& page) {
+  DecodedRows rows;
+  rows.values = Block(0);
+  if (page.has_offsets()) {
+    rows.values = offsets_of({0}, page.value_bits());
+    rows.data = Block(0);
+  }
+  return rows;
 }
 
 DecodedRows decode_rows(const FlatPage& page, PieceReader& file, size_t start, size_t end, Scratch& scratch) {

@@ -68,6 +68,9 @@ struct FlatPage {
 // Throws CorruptData if the page has fewer bytes than its rows need.
 void check_page(const FlatPage& page);
 
+// Returns no values, of the kind of the values of a page or of the items of its lists.
+DecodedRows no_values(const FlatPage& page);
+
 // Decodes rows [start, end) of a page that `check_page` accepts. Throws CorruptData, also if the file cannot be read.
 DecodedRows decode_rows(const FlatPage& page, PieceReader& file, size_t start, size_t end, Scratch& scratch);
 

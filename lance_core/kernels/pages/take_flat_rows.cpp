@@ -271,12 +271,10 @@ void take_lists(const std::vector<FlatCell>& cells, FileCopies& copies, DecodedR
       items.push_back({of.pages[number], item - of.starts[number], cells[k].file, cells[k].map});
     }
   }
-  result.values = Block(0);
-  if (!items.empty()) {
+  if (items.empty()) {
+    result = no_values(*cells[0].page);
+  } else {
     take_values(items, copies, result);
-  } else if (cells[0].page->has_offsets()) {
-    result.values = offsets_of({0}, cells[0].page->value_bits());
-    result.data = Block(0);
   }
   result.list_offsets = offsets_of(ends, cells[0].page->list_bits());
   result.list_validity = validity_of(cells.size(), [&](size_t k) { return lists[k].is_valid; });

@@ -7,7 +7,6 @@ and ids that no live row has, are left out, as in the reference.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -105,13 +104,15 @@ class RowTaker:
         """Return the rows at `addresses`; see `AddressFinder.only_live`; errors are those of a scan."""
         return self._rows(self.addresses.only_live(addresses))
 
-    def of_live_rows(self, scans: Sequence[FragmentScan], most_bytes: int) -> pa.RecordBatch | None:
-        """Return live rows of fragments in the order of a plan; None if they may take more than `most_bytes`.
+    def of_live_rows(
+        self, scans: Sequence[FragmentScan], most_bytes: int | None = None
+    ) -> pa.RecordBatch | None:
+        """Return live rows of fragments in the order of a plan; None if they may have more than `most_bytes`.
 
         The size is estimated from the mean size of the rows of each fragment. Raises LanceError if something
         cannot be read.
         """
-        if most_bytes < sys.maxsize:
+        if most_bytes is not None:
             num_bytes = 0.0
             for fragment_id, start, end in scans:
                 columns = self._open.get(self._fragments[fragment_id]).columns(self._opener)

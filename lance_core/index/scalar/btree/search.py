@@ -236,8 +236,8 @@ def _joined(parts: Sequence[_Rows]) -> _Rows | None:
     keys = joined_keys([part.keys for part in parts])
     if keys is None:
         return None
-    ids, null_ids = ([getattr(part, name) for part in parts] for name in ("ids", "null_ids"))
-    return _Rows(keys, np.concatenate(ids), np.concatenate(null_ids))
+    ids = np.concatenate([part.ids for part in parts])
+    return _Rows(keys, ids, np.concatenate([part.null_ids for part in parts]))
 
 
 class _Tree:
@@ -324,7 +324,7 @@ class _Tree:
 
         `first` is the number of the first page of the file.
         """
-        most = 1
+        most = 1  # of one page the size of a row, for which all pages are opened, does not matter
         if len(runs) > 1 or runs[0][1] - runs[0][0] > 1:
             most = max(1, int(_BYTES_AT_ONCE // (self._row_bytes(file) * self.lookup.page_rows + 1)))
         wanted: list[int] = []  # pages that are kept one by one
@@ -337,12 +337,14 @@ class _Tree:
                 page = int(self.lookup.numbers[some]) - first
                 yield self._read(file, [(page, page + count)])[0], some, some + count
         for begin in range(0, len(wanted), most):
-            yield from self._single(file, name, wanted[begin : begin + most], first)
+            yield from self._kept_pages(file, name, wanted[begin : begin + most], first)
 
-    def _single(
+    def _kept_pages(
         self, file: IndexFile, name: str, indices: Sequence[int], first: int
     ) -> Iterator[tuple[_Rows, int, int]]:
-        """Yield the rows of single pages, from the cache if they are there. The others are read at once."""
+        """Yield the rows of pages with ascending indices. Pages that the cache lacks are read by one call,
+        and kept one by one.
+        """
         segment, numbers = self._segment, self.lookup.numbers
         found, missing = {}, []
         for index in indices:

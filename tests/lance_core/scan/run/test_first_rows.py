@@ -71,10 +71,18 @@ def test_first_rows_are_those_of_the_whole_scan(
     assert all(taken)
 
 
-def test_batches_have_the_wanted_size(path: Path, taken: list[bool]) -> None:
-    batches = lance_core.dataset(path).to_batches(["id"], limit=100, batch_size=30)
-    assert [batch.num_rows for batch in batches] == [30, 30, 30, 10]
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_batches_have_the_wanted_size(path: Path, taken: list[bool], is_strict: bool) -> None:
+    scanner = lance_core.dataset(path).scanner(["id"], limit=100, batch_size=30, strict_batch_size=is_strict)
+    assert [batch.num_rows for batch in scanner.to_batches()] == [30, 30, 30, 10]
     assert taken == [True]
+
+
+def test_rows_without_columns(path: Path, taken: list[bool]) -> None:
+    dataset = lance_core.dataset(path)
+    assert dataset.to_table([], limit=100).num_rows == 100
+    assert sum(batch.num_rows for batch in dataset.to_batches([], limit=100)) == 100
+    assert taken == [True, True]
 
 
 @pytest.mark.parametrize(
