@@ -15,14 +15,16 @@ def import_late(module: str, sources: Mapping[str, str]) -> Callable[[str], obje
 
     Args:
         module: Full name of the module.
-        sources: Full names of the modules that define the late names, by name.
+        sources: Full names of the modules that define the late names, by name. A name that is another one in
+            its module has that one behind a colon: `lance_core.changes.rows.delete:delete`.
     """
 
     def attribute(name: str) -> object:
         source = sources.get(name)
         if source is None:
             raise absent_from(module, name)
-        found = getattr(import_module(source), name)
+        source, _, defined = source.partition(":")
+        found = getattr(import_module(source), defined or name)
         setattr(sys.modules[module], name, found)  # the next use finds it at once
         return found
 

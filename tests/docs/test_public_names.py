@@ -70,7 +70,7 @@ def test_late_names_are_typed() -> None:
     for path in (ROOT / "lance_core" / "api").glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         late = {
-            (str(ast.literal_eval(source)), str(ast.literal_eval(name)))
+            ((parts := str(source.value).partition(":"))[0], parts[2] or str(ast.literal_eval(name)))
             for node in ast.walk(tree)
             if isinstance(node, ast.Dict)
             for name, source in zip(node.keys, node.values, strict=True)

@@ -38,3 +38,13 @@ def test_readers_load_little(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_errors_and_the_version_need_no_arrow() -> None:
+    """A command that only raises an error of the package, or prints the version, starts as fast as Python."""
+    code = (
+        "import sys; from lance_core.errors import LanceError; from lance_core.version import __version__;"
+        "print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
