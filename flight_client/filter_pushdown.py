@@ -15,11 +15,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from flight_client.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
 
 _UNDERSTOOD = {
     "and_kleene",
@@ -327,4 +330,7 @@ def _rebuild(tokens: Sequence[tuple[str, str]], constants: pa.RecordBatch) -> pc
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
         writer.write_batch(pa.RecordBatch.from_arrays(constants.columns, schema=schema))
-    return pc.Expression._deserialize(sink.getvalue())
+    # Late: a program that gives no expressions does without, and starts sooner.
+    from pyarrow.compute import Expression
+
+    return Expression._deserialize(sink.getvalue())

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import flight
 
 from flight_client.connection import Connection, to_json
@@ -36,6 +35,7 @@ from flight_client.search import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.compute as pc
 
 
 _FEW_ROWS = 1000

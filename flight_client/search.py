@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from flight_client.errors import InvalidInputError
@@ -81,7 +80,7 @@ def best_rows(rows: pa.Table, k: int) -> pa.Table:
     """
     is_batch = QUERY_INDEX in rows.column_names
     keys = [QUERY_INDEX] * is_batch + [DISTANCE, ROW_ID]
-    rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in keys]))
+    rows = rows.sort_by([(name, "ascending") for name in keys])
     if not is_batch:
         return rows.slice(0, k)
     counts: Counter[int] = Counter()
