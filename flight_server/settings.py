@@ -39,7 +39,6 @@ from flight_server.configuration.values import (
     parse_workers,
 )
 from flight_server.rights.grants import Grant, parse_grants
-from lance_core.api.serving import is_object_store
 from lance_core.errors import InvalidInputError
 
 CLIENT_VARIABLES = frozenset(
@@ -271,9 +270,12 @@ _KNOWN = {name: Known(name, **each.metadata["facts"]) for name, each in _BY_NAME
 
 
 def _resolve_root(root: str) -> str:
-    if is_object_store(root):
-        return root.rstrip("/")
     if "://" in root:
+        # Late: most roots are directories, for which verbs that read settings do without the core.
+        from lance_core.api.serving import is_object_store
+
+        if is_object_store(root):
+            return root.rstrip("/")
         raise InvalidInputError(f"not a local directory or an object store: {root!r}")
     resolved = os.path.realpath(root)
     if not os.path.isdir(resolved):

@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.rendering import print_rows
 from flight_server.cli.targets import open_target, parse_columns, parse_pairs
 from flight_server.cli.values import json_lines, python_values
 
 
+@with_access
 def aggregate(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     aggregates: Annotated[

@@ -10,15 +10,18 @@ import numpy as np
 import typer
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
+from flight_server.cli.access import with_access
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import count, print_line, print_table
-from flight_server.cli.targets import Selection, Target, open_target, parse_columns
+from flight_server.cli.target import Selection, Target
+from flight_server.cli.targets import open_target, parse_columns
 from flight_server.cli.values import readable_bytes
 
 _TAKEN_ROWS = (1, 1000)
 _SEED = 0
 
 
+@with_access
 def bench(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     columns: Annotated[

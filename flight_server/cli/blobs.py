@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.files.output_files import check_new_file, complete_file
 from flight_server.cli.targets import open_target
 
 
+@with_access
 def blobs(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     column: Annotated[str, typer.Argument(help="A blob column, nested ones with dots.")],

@@ -12,7 +12,7 @@ from flight_server.cli.targets import open_target
 
 BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
 
-branch = typer.Typer(no_args_is_help=True, help="List, create and delete branches.")
+branch = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @branch.command("list")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, TargetName, print_answer
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import count, print_line
@@ -22,6 +23,7 @@ def _seconds(text: str) -> int:
     return int(match[1]) * _SECONDS[match[2]]
 
 
+@with_access
 def cleanup(
     target: TargetName,
     older_than: Annotated[

@@ -12,9 +12,7 @@ from flight_server.cli.targets import open_target, parse_pairs
 
 ColumnPath = Annotated[str, typer.Argument(metavar="COLUMN", help="Name; a child of a struct as point.x.")]
 
-columns = typer.Typer(
-    no_args_is_help=True, help="Add, drop, rename and cast columns; each makes one new version."
-)
+columns = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @columns.command()

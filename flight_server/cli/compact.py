@@ -5,11 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import count
 from flight_server.cli.targets import open_target
 
 
+@with_access
 def compact(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     target_rows: Annotated[

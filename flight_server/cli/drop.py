@@ -5,12 +5,14 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, TargetName, print_answer
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import printable
 from flight_server.cli.targets import open_target
 
 
+@with_access
 def drop(
     target: TargetName,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,

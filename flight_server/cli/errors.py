@@ -4,44 +4,38 @@ import os
 import select
 import signal
 import sys
-from contextvars import ContextVar
-from typing import Any
 
 import pyarrow as pa
-import typer
 from pyarrow import flight
 from rich.console import Console
-from typer.core import TyperGroup
 
 from flight_server.cli.rendering import printable
-from lance_core.api.serving import DAMAGE
 from lance_core.errors import LanceError
 
 stderr = Console(stderr=True, highlight=False)
 
-asked_server: ContextVar[str | None] = ContextVar("asked_server", default=None)
-"""The address of the server that the command talks to, which errors of the connection do not name."""
 
+def report(error: Exception, server: str | None) -> int | None:
+    """Print an error that was foreseen: of the format, of Flight or of the file system.
 
-class ErrorReportingGroup(TyperGroup):
-    """Group of commands. Errors of the format, of Flight and of the file system end one with exit code 1."""
+    Args:
+        error: the error that ended a verb.
+        server: the address of the server that was asked.
 
-    def invoke(self, ctx: Any) -> Any:
-        asked_server.set(None)
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-            return result
-        except BrokenPipeError as error:
-            if not _is_reader_gone():
-                raise
-            # Nobody reads any more, as in `scan ... | head`: end like a program that the signal ended.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(128 + signal.SIGPIPE) from error
-        except (LanceError, pa.ArrowException, OSError) as error:
-            message = printable(message_of(error, asked_server.get()))
-            stderr.print(f"error: {message}", markup=False, soft_wrap=True)
-            raise typer.Exit(1) from None
+    Returns:
+        The exit code; None for an error that was not foreseen, of which nothing is printed.
+    """
+    if isinstance(error, BrokenPipeError):
+        if not _is_reader_gone():
+            return None
+        # Nobody reads any more, as in `scan ... | head`: end like a program that the signal ended.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    if not isinstance(error, LanceError | pa.ArrowException | OSError):
+        return None
+    message = printable(message_of(error, server))
+    stderr.print(f"error: {message}", markup=False, soft_wrap=True)
+    return 1
 
 
 def _is_reader_gone() -> bool:
@@ -65,20 +59,17 @@ def message_of(error: Exception, server: str | None = None) -> str:
 
 
 def damage_of(error: Exception) -> str:
-    """Return what a check found to be wrong with a dataset.
+    """Return what a server found to be wrong with a dataset.
 
     Raises:
         Exception: `error` itself, if it says nothing about the dataset.
     """
-    if isinstance(error, pa.ArrowException | flight.FlightError):
-        from flight_client import errors as remote
+    from flight_client import errors as remote
 
-        found = remote.from_flight(error)
-        if isinstance(found, remote.CorruptFileError | remote.UnsupportedFeatureError):
-            return str(found)
-        # A file that is missing: what other errors of the storage say may be over the next time.
-        if isinstance(found, remote.StorageError) and not found.retryable:
-            return str(found)
-    elif isinstance(error, DAMAGE):
-        return str(error)
+    found = remote.from_flight(error)
+    if isinstance(found, remote.CorruptFileError | remote.UnsupportedFeatureError):
+        return str(found)
+    # A file that is missing: what other errors of the storage say may be over the next time.
+    if isinstance(found, remote.StorageError) and not found.retryable:
+        return str(found)
     raise error

@@ -4,11 +4,14 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.rendering import print_rows
-from flight_server.cli.targets import Selection, open_target, parse_columns
+from flight_server.cli.target import Selection
+from flight_server.cli.targets import open_target, parse_columns
 from flight_server.cli.values import json_lines, python_values
 
 
+@with_access
 def head(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many.")] = 10,

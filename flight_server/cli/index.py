@@ -12,7 +12,7 @@ from flight_server.cli.targets import open_target
 
 IndexName = Annotated[str, typer.Argument(metavar="INDEX", help="Name of the index, not of a column.")]
 
-index = typer.Typer(no_args_is_help=True, help="Build, list, extend and drop indices.")
+index = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @index.command("ls", hidden=True)

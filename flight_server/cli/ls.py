@@ -1,19 +1,18 @@
 """`lance-flight ls`: the datasets below a root."""
 
 import json
-import secrets
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.rendering import print_line, print_table
 from flight_server.cli.targets import connect, is_remote
 from flight_server.cli.values import readable_bytes
-from flight_server.service import Service
-from flight_server.settings import Settings
 
 
+@with_access
 def ls(
     target: Annotated[str, typer.Argument(help="grpc://host:port or a local directory.")],
     pattern: Annotated[str, typer.Argument(help="Glob on the names.")] = "",
@@ -23,7 +22,13 @@ def ls(
 
     What is wrong with a dataset that cannot be read is said below the table.
     """
-    found = _remote(target, pattern) if is_remote(target) else _local(target, pattern)
+    if is_remote(target):
+        found = _remote(target, pattern)
+    else:
+        # Late: it needs the service of a server.
+        from flight_server.cli.local_listing import list_datasets
+
+        found = list_datasets(target, pattern)
     if as_json:
         for dataset in found:
             print(json.dumps(dataset))
@@ -39,22 +44,6 @@ def ls(
     print_table(("dataset", "version", "rows", "size", "columns"), rows, folded=("dataset",))
     for error in errors:
         print_line(error)
-
-
-def _local(root: str, pattern: str) -> Iterator[dict[str, Any]]:
-    # No ticket is signed. With a key of its own, the service leaves no file in the directory.
-    settings = Settings.resolve(root, {"signing_key": secrets.token_hex()}, environment={})
-    for summary in Service(settings).datasets.summaries(pattern):
-        if summary.error is not None:
-            yield {"dataset": summary.name, "error": summary.error}
-        else:
-            yield {
-                "dataset": summary.name,
-                "version": summary.version,
-                "rows": summary.num_rows,
-                "bytes": summary.num_bytes,
-                "columns": len(summary.schema),
-            }
 
 
 def _remote(target: str, pattern: str) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,16 @@ _NEEDED = {"pyspark": "spark", "py4j": "spark", "spark_pipeline": "spark"}
 """Modules that may be missing, and the extra that has them."""
 
 
-def pipeline(context: typer.Context) -> None:
+pipeline = typer.Typer(add_completion=False)
+
+
+# The jobs have commands and options of their own, `--help` included.
+@pipeline.command(
+    "pipeline",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def run_jobs(context: typer.Context) -> None:
     """Run jobs on Spark: ingest, transform, backfill, merge, export, ...; `pipeline --help` lists them."""
     try:
         from spark_pipeline.__main__ import app

@@ -13,6 +13,7 @@ import typer
 from pyarrow import flight
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from flight_server.cli.access import with_access
 from flight_server.cli.errors import stderr
 from flight_server.cli.files.compressed import suffixes
 from flight_server.cli.files.source_files import COMPRESSIBLE, KINDS, Rows
@@ -33,6 +34,7 @@ _BATCH_BYTES = 2 << 20
 """Bytes of the batches that are sent."""
 
 
+@with_access
 def put(
     sources: Annotated[
         list[str],

@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, TargetName, print_answer
 from flight_server.cli.targets import open_target
 
 
+@with_access
 def restore(
     target: TargetName,
     version: Annotated[int, typer.Argument(min=1, help="Version to go back to.")],

@@ -10,22 +10,18 @@ import pyarrow as pa
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from flight_server.cli.access import with_access
 from flight_server.cli.errors import stderr
 from flight_server.cli.files.output_files import Format, Output
 from flight_server.cli.rendering import count, print_table
-from flight_server.cli.targets import (
-    Rows,
-    Selection,
-    open_target,
-    parse_columns,
-    parse_order,
-    parse_text_query,
-)
+from flight_server.cli.target import Rows, Selection
+from flight_server.cli.targets import open_target, parse_columns, parse_order, parse_text_query
 
 BlobHandling = Literal["blobs_descriptions", "all_descriptions", "all_binary"]
 Compression = Literal["none", "lz4", "zstd", "auto"]
 
 
+@with_access
 def scan(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     output: Annotated[

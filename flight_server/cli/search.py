@@ -6,14 +6,17 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.rendering import print_rows
-from flight_server.cli.targets import Selection, Target, open_target, parse_columns, parse_text_query
+from flight_server.cli.target import Selection, Target
+from flight_server.cli.targets import open_target, parse_columns, parse_text_query
 from flight_server.cli.values import json_lines, python_values
 
 Method = Literal["rrf", "weighted"]
 Search = Literal["vector", "text"]
 
 
+@with_access
 def search(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     vector: Annotated[

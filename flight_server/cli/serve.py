@@ -5,9 +5,7 @@ from typing import Annotated
 import typer
 
 from flight_server.cli.server_options import Arguments, resolve, with_settings
-from flight_server.process import run_server
 from flight_server.settings import Settings
-from flight_server.workers.supervisor import run_workers
 
 
 @with_settings
@@ -23,7 +21,12 @@ def serve(
     the environment, as LANCE_FLIGHT_HOST and so on; `lance-flight config` tells what comes from where.
     """
     settings = resolve(root, given)
+    # Late: the options are known without a server, and a server without the supervisor of workers.
     if settings.workers == 1:
+        from flight_server.process import run_server
+
         run_server(settings)
     else:
+        from flight_server.workers.supervisor import run_workers
+
         run_workers(settings, Settings.texts(given))

@@ -7,11 +7,13 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.rendering import count, print_line, print_table
 from flight_server.cli.targets import open_target
 from flight_server.cli.values import schema_rows
 
 
+@with_access
 def show(
     target: Annotated[str, typer.Argument(help="grpc://host:port/name or a local path.")],
     at: Annotated[

@@ -12,7 +12,7 @@ from flight_server.cli.targets import open_target
 
 TagName = Annotated[str, typer.Argument(metavar="TAG", help="Name of the tag.")]
 
-tag = typer.Typer(no_args_is_help=True, help="List, create, move and delete tags: names for versions.")
+tag = typer.Typer(no_args_is_help=True, add_completion=False)
 
 
 @tag.command("list")

@@ -14,7 +14,7 @@ from flight_server.cli.errors import stderr
 from flight_server.security.accounts import MINIMUM_TOKEN_CHARACTERS, hash_password, hash_token, make_token
 from lance_core.errors import InvalidInputError
 
-token = typer.Typer(no_args_is_help=True, help="Make keys and tokens for servers that ask who calls.")
+token = typer.Typer(no_args_is_help=True, add_completion=False)
 
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="File that only you can read; stdout if left out.")

@@ -4,12 +4,14 @@ from typing import Annotated
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, TargetName, print_answer
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import count
 from flight_server.cli.targets import open_target, parse_pairs
 
 
+@with_access
 def update(
     target: TargetName,
     assignments: Annotated[

@@ -2,12 +2,14 @@
 
 import typer
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, At, TargetName, print_answer
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import count
 from flight_server.cli.targets import open_target
 
 
+@with_access
 def validate(target: TargetName, at: At = None, as_json: AsJson = False) -> None:
     """Check every file of a version: checksums of all bytes where files have them, else that values decode.
 

@@ -3,6 +3,7 @@
 import json
 from datetime import datetime
 
+from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJsonLines, TargetName
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import print_table
@@ -10,6 +11,7 @@ from flight_server.cli.targets import open_target
 from flight_server.cli.values import readable_bytes
 
 
+@with_access
 def versions(target: TargetName, as_json: AsJsonLines = False) -> None:
     """List the versions of a dataset, oldest first, with their rows, fragments and bytes."""
     with stderr.status("reading manifests"):

@@ -10,12 +10,11 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeVar
 
 from flight_server.requests.names import shown
-from lance_core.api.serving import did_you_mean, near_names
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 MAXIMUM_JSON_BYTES = 1 << 20
@@ -64,12 +63,19 @@ def check_fields(
         raise _wrong(where, "an object", fields)
     for name in fields:
         if name not in table:
-            hint = did_you_mean(name, near_names(name, table))
-            raise InvalidInputError(f"{where}: unknown field {shown(name)}{hint}")
+            raise InvalidInputError(f"{where}: unknown field {shown(name)}{_near(name, table)}")
     for name in required:
         if name not in fields:
             raise InvalidInputError(f"{where}: the field {name} is missing")
     return {name: table[name](f"{where}.{name}", value) for name, value in fields.items()}
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message about an unknown name: the known names that are similar to it."""
+    # Late: verbs that read settings do without the core, unless there is an error.
+    from lance_core.api.serving import did_you_mean, near_names
+
+    return did_you_mean(name, near_names(name, known))
 
 
 def string(field: str, value: Any) -> str:
@@ -165,7 +171,7 @@ def one_of(choices: tuple[str, ...]) -> Callable[[str, Any], str]:
         if value not in choices:
             raise InvalidInputError(
                 f"{field}: expected one of {', '.join(choices)}, found {shown(str(value))}"
-                f"{did_you_mean(str(value), near_names(str(value), choices))}"
+                f"{_near(str(value), choices)}"
             )
         return str(value)
 

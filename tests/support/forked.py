@@ -27,6 +27,7 @@ _CONTEXT.set_forkserver_preload(
     [
         "support.built_verbs",
         "support.forked",
+        "flight_server.workers.supervisor",
         "flight_server.http.application",
         "pydantic.type_adapter",
         "pydantic.json_schema",
