@@ -8,7 +8,7 @@
     │   ├── VersionNotFoundError    the dataset has no such version
     │   ├── RefNotFoundError        the dataset has no such tag or branch
     │   └── IndexNotFoundError      the dataset has no such index
-    │                               (RuntimeError)
+    │                               (RuntimeError, KeyError)
     ├── DatasetExistsError          a dataset of this name exists
     │                               (OSError)
     ├── RefConflictError            a tag or branch exists already, or is in use
@@ -111,7 +111,7 @@ class RefNotFoundError(DatasetNotFoundError):
     """The dataset has no tag or branch of this name."""
 
 
-class IndexNotFoundError(DatasetNotFoundError, RuntimeError):
+class IndexNotFoundError(DatasetNotFoundError, RuntimeError, KeyError):
     """The dataset has no index of this name."""
 
 

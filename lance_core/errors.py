@@ -5,6 +5,10 @@
     │   │                           (ValueError, OSError)
     │   ├── NegativeRowError        a row's offset, id or address is negative
     │   │                           (OverflowError)
+    │   ├── TooLargeError           a number of bytes is too large
+    │   │                           (OverflowError)
+    │   ├── ArgumentTypeError       an argument has a wrong type
+    │   │                           (TypeError)
     │   ├── UnknownColumnError      a column to index does not exist
     │   │                           (KeyError)
     │   └── ColumnTypeError         a column to index has a type that the index cannot hold
@@ -14,7 +18,7 @@
     │   ├── VersionNotFoundError    the dataset has no such version
     │   ├── RefNotFoundError        the dataset has no such tag or branch
     │   └── IndexNotFoundError      the dataset has no such index
-    │                               (RuntimeError)
+    │                               (RuntimeError, KeyError)
     ├── DatasetExistsError          the dataset exists already
     │                               (OSError)
     ├── RefConflictError            a tag or branch exists already, or is in use
@@ -105,6 +109,14 @@ class NegativeRowError(InvalidInputError, OverflowError):
     """The offset, id or address of a row is negative."""
 
 
+class TooLargeError(InvalidInputError, OverflowError):
+    """A number of bytes is larger than any file or blob."""
+
+
+class ArgumentTypeError(InvalidInputError, TypeError):
+    """An argument has another type than the call takes. The message names it."""
+
+
 class UnknownColumnError(InvalidInputError, KeyError):
     """The column to be indexed does not exist."""
 
@@ -131,7 +143,7 @@ class RefNotFoundError(DatasetNotFoundError):
     code = 8
 
 
-class IndexNotFoundError(DatasetNotFoundError, RuntimeError):
+class IndexNotFoundError(DatasetNotFoundError, RuntimeError, KeyError):
     """The dataset exists, but the index does not."""
 
     code = 6

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.arguments import named_arguments
+from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.arguments import pandas_arguments
 from lance_core.scan.scanner import LanceScanner
 
@@ -34,6 +35,7 @@ class _Marker:
     __module__ = "pyarrow._dataset"
 
 
+@named_arguments
 class ArrowDataset(_Marker):
     """Rows that can be scanned. `isinstance` takes an object for a `pyarrow.dataset.Dataset`.
 
@@ -113,7 +115,10 @@ class ArrowDataset(_Marker):
 
     def sort_by(self, sorting: str | list[tuple[str, str]], **arguments: Any) -> pads.InMemoryDataset:
         """Return all rows sorted, in memory; arguments are those of `pyarrow.Table.sort_by`."""
-        return _in_memory(self.to_table().sort_by(sorting, **arguments))
+        try:
+            return _in_memory(self.to_table().sort_by(sorting, **arguments))
+        except pa.ArrowInvalid as error:
+            raise InvalidInputError(f"sorting: {error}") from None
 
     def join(
         self,
@@ -128,7 +133,7 @@ class ArrowDataset(_Marker):
     ) -> pads.InMemoryDataset:
         """Return the rows of two datasets, joined in memory; arguments are those of `pyarrow.Table.join`."""
         joined = self.to_table().join(
-            right_dataset.to_table(),
+            _right_table(right_dataset),
             keys,
             right_keys,
             join_type,
@@ -152,7 +157,7 @@ class ArrowDataset(_Marker):
 
         The arguments are those of `pyarrow.Table.join_asof`.
         """
-        table, right = self.to_table(), right_dataset.to_table()
+        table, right = self.to_table(), _right_table(right_dataset)
         return _in_memory(table.join_asof(right, on, by, tolerance, right_on, right_by))
 
     def replace_schema(self, schema: pa.Schema) -> NoReturn:
@@ -191,3 +196,10 @@ def _seen_by_engines(own: Any) -> type:
     names = {"__module__": own.__module__, "__qualname__": own.__qualname__, "__doc__": own.__doc__}
     bases = (own, import_module("pyarrow.dataset").Dataset)
     return type(own.__name__, bases, {**names, "__new__": new})
+
+
+def _right_table(dataset: Any) -> pa.Table:
+    """Return the rows of the second dataset of a join."""
+    if not hasattr(dataset, "to_table"):
+        raise ArgumentTypeError("right_dataset", expected="a dataset", found=type(dataset).__name__)
+    return dataset.to_table()

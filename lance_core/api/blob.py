@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError, TooLargeError
 from lance_core.scan.read.blobs import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lance_core.schema.fields import BLOB_V2
 
@@ -151,7 +151,7 @@ def blob_array(values: Iterable[Any]) -> BlobArray:
         values: Bytes, URIs as text, `Blob`s, and `None` for nulls.
 
     Raises:
-        TypeError: A value has another type.
+        ArgumentTypeError: A value has another type.
         InvalidInputError: A URI is empty.
     """
     return BlobArray.from_pylist(values)
@@ -176,7 +176,7 @@ def blob_field(
         pack_file_size_threshold: Largest size of a shared side file; 1 GiB unless given.
 
     Raises:
-        TypeError: A limit is no integer.
+        ArgumentTypeError: A limit is no integer.
         InvalidInputError: A limit is too small.
         OverflowError: A limit has more than 64 bits.
     """
@@ -223,18 +223,18 @@ def _members(value: Any) -> tuple[Any, ...] | None:
         case bytes() | bytearray() | memoryview():
             return bytes(value), None, None, None
         case _:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"a blob must be bytes, the text of a URI, a Blob or None, got {type(value).__name__}"
             )
 
 
 def _check_limit(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, got {type(value).__name__}")
+        raise ArgumentTypeError(f"{name} must be an int, got {type(value).__name__}")
     if value < least:
         raise InvalidInputError(f"{name} must be {'positive' if least else 'non-negative'}", found=value)
     if value > _LARGEST:
-        raise OverflowError(f"{name} must fit in a Rust usize, got {value}")
+        raise TooLargeError(f"{name} must fit in a Rust usize, got {value}")
 
 
 with suppress(pa.ArrowKeyError):  # the reference registers a type of the same name

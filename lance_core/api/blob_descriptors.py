@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.prepared_blobs import DEDICATED, INLINE, PACKED, PREPARED
 from lance_core.file.side_files import side_directory, side_file_name
 from lance_core.schema.arrow_types import EXTENSION_NAME
@@ -73,11 +73,11 @@ class BlobDescriptorArrayBuilder:
         """Append a descriptor that a writer of a side file returned.
 
         Raises:
-            TypeError: It is none.
+            ArgumentTypeError: It is none.
             InvalidInputError: The column is finished. All other methods raise this error, too.
         """
         if not isinstance(value, BlobDescriptor):
-            raise TypeError(f"value must be a BlobDescriptor, got {type(value).__name__}")
+            raise ArgumentTypeError(f"value must be a BlobDescriptor, got {type(value).__name__}")
         self._open().append(value)
 
     def extend(self, values: Iterable[BlobDescriptor]) -> None:
@@ -93,7 +93,7 @@ class BlobDescriptorArrayBuilder:
         """Append a value whose bytes will be in the data file.
 
         Raises:
-            TypeError: `data` is no bytes.
+            ArgumentTypeError: `data` is no bytes.
         """
         content = bytes(_bytes(data))
         self._open().append(BlobDescriptor("inline", size=len(content), data=content))
@@ -222,7 +222,7 @@ class PackedBlobWriter(_SideFileWriter):
         """Append one blob.
 
         Raises:
-            TypeError: `data` is no bytes.
+            ArgumentTypeError: `data` is no bytes.
             InvalidInputError: The side file is finished.
             StorageError: The storage failed. There will be no side file.
         """
@@ -310,7 +310,7 @@ def _column(rows: list[BlobDescriptor]) -> pa.StructArray:
 
 def _bytes(data: Any) -> memoryview:
     if isinstance(data, str) or data is None:
-        raise TypeError(f"data must be bytes, got {type(data).__name__}")
+        raise ArgumentTypeError(f"data must be bytes, got {type(data).__name__}")
     return memoryview(data).cast("B")
 
 

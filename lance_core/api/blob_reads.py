@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from lance_core.api.opened import OpenedDataset
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.scan.read.blobs import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lance_core.scan.session import session_of
 from lance_core.scan.take.blobs import FoundBlobs, find_blobs, read_blob_ranges
@@ -35,7 +35,7 @@ class BlobReads(OpenedDataset):
             InvalidInputError: Not exactly one of the three is given, the column holds no blobs, or a row does
                 not exist.
             UnsupportedFeatureError: An address belongs to a deleted row.
-            TypeError: A number has another type.
+            ArgumentTypeError: A number has another type.
             LanceError: The errors of `take` and `_take_rows`.
         """
         _check_integer("buffer_size", buffer_size, least=0)
@@ -106,7 +106,7 @@ def _check_integer(name: str, value: Any, *, least: int) -> None:
     if value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, got {type(value).__name__}")
+        raise ArgumentTypeError(f"{name} must be an int, got {type(value).__name__}")
     if value < least:
         raise InvalidInputError(
             f"{name} must be {'greater than 0' if least else 'non-negative'}", found=value

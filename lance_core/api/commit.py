@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar
 
 from lance_core.api.opened import OpenedDataset
 from lance_core.errors import (
+    ArgumentTypeError,
     CommitConflictError,
     DatasetNotFoundError,
     InvalidInputError,
@@ -103,7 +104,7 @@ class Committing(OpenedDataset):
             UnsupportedFeatureError: The operation or an argument is not supported.
             CommitConflictError: Another commit is in conflict with this one.
             CommitUnknownError: The storage did not tell whether the version was made.
-            TypeError: `operation` is no operation and no transaction, or `commit_lock` is no function.
+            ArgumentTypeError: `operation` is no operation and no transaction, or `commit_lock` no function.
         """
         # Late: most processes only read.
         from lance_core.api.operations import LanceOperation, Transaction
@@ -127,7 +128,7 @@ class Committing(OpenedDataset):
             if commit_message is not None:
                 message.transaction_properties[COMMIT_MESSAGE] = commit_message
         else:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"operation must be one of LanceOperation, or a Transaction, got {type(operation).__name__}"
             )
         made = target.commit(
@@ -180,6 +181,8 @@ class Committing(OpenedDataset):
 
         fragments: list[FragmentMetadata] = []
         for transaction in transactions:
+            if not isinstance(transaction, Transaction):
+                raise ArgumentTypeError("transactions", expected="Transaction", found=repr(transaction))
             if not isinstance(transaction.operation, LanceOperation.Append):
                 raise UnsupportedFeatureError(
                     "committing transactions as one",
@@ -238,7 +241,9 @@ class _Target:
         check_lock(lock)
         opener = base_opener(storage_options, base_store_params)
         if not isinstance(dataset, OpenedDataset):
-            uri = fspath(dataset)  # type: ignore[call-overload]
+            if not isinstance(dataset, str | PathLike):
+                raise ArgumentTypeError("base_uri", expected="a path or a dataset", found=repr(dataset))
+            uri = fspath(dataset)
             storage = storage_for(uri, storage_options).locked_by(lock)
             return cls(uri, storage_options, storage, opener, None)
         opened = dataset.snapshot

@@ -19,7 +19,8 @@ from lance_core.api.late import import_late
 from lance_core.api.opened import Reference
 from lance_core.api.row_changes import DeleteResult, UpdateResult
 from lance_core.api.tags_and_branches import Branch, Branches, Tag, Tags
-from lance_core.errors import DatasetNotFoundError, InvalidInputError
+from lance_core.arguments import named
+from lance_core.errors import ArgumentTypeError, DatasetNotFoundError, InvalidInputError
 from lance_core.hints import did_you_mean, near_names
 from lance_core.scan.plan.options import ColumnOrdering
 from lance_core.scan.plan.search_filter import VectorSearchQuery
@@ -104,6 +105,7 @@ __getattr__ = import_late(
 )
 
 
+@named
 def dataset(
     uri: str | PathLike[str],
     version: Reference | None = None,
@@ -145,7 +147,7 @@ def dataset(
             exclusive put can only be written to with a lock.
 
     Raises:
-        TypeError: `session` is no session of this package, or `commit_lock` is no function.
+        ArgumentTypeError: `session` is no session of this package, or `commit_lock` is no function.
         DatasetNotFoundError: There is no dataset, no such version or tag, or no version as old as `asof`.
         UnsupportedFeatureError: The dataset uses a feature that is not supported. The message names it.
 
@@ -157,12 +159,12 @@ def dataset(
         warnings.warn(
             "index_cache_size is deprecated: use index_cache_size_bytes, with 20 MiB for each entry",
             DeprecationWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
         if index_cache_size_bytes is None:
             index_cache_size_bytes = index_cache_size * _CACHE_ENTRY_BYTES
     if not isinstance(session, Session | None):
-        raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
+        raise ArgumentTypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
     if session is None and not (metadata_cache_size_bytes is None and index_cache_size_bytes is None):
         session = Session(index_cache_size_bytes, metadata_cache_size_bytes)
     try:
@@ -191,7 +193,7 @@ def _version_before(opened: LanceDataset, asof: datetime | str) -> int:
         except ValueError:
             raise InvalidInputError("asof is not an ISO 8601 time", found=asof) from None
     elif not isinstance(asof, datetime):
-        raise TypeError(f"asof must be a datetime or text, got {type(asof).__name__}")
+        raise ArgumentTypeError(f"asof must be a datetime or text, got {type(asof).__name__}")
     version = version_before(opened.snapshot.storage, asof.astimezone())
     if version is None:
         raise DatasetNotFoundError(f"{asof} is earlier than the first version of this dataset")

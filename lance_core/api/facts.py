@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lance_core.api.index_building import IndexBuilding
 from lance_core.api.io_stats import IOStats
+from lance_core.arguments import named_arguments
 from lance_core.scan.session import Session, session_of
 from lance_core.table.versions import list_versions
 
@@ -50,6 +51,7 @@ class DataStatistics:
     """One entry per field, parents before their children."""
 
 
+@named_arguments
 class LanceStats:
     """Statistics of one version of a dataset: `LanceDataset.stats`."""
 
@@ -88,7 +90,7 @@ class LanceStats:
         """Return how much of the dataset an index covers, like `LanceDataset.index_statistics`.
 
         Raises:
-            KeyError: There is no such index.
+            IndexNotFoundError: There is no such index.
         """
         return self._dataset.index_statistics(index_name)
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_core.api.file_streams import LanceFileReader, LanceFileWriter
 from lance_core.api.namespaces import refuse_namespaces
+from lance_core.arguments import named_arguments
 from lance_core.errors import (
     FileMissingError,
     InvalidInputError,
@@ -35,6 +36,7 @@ class ListResult:
     """Paths of its files."""
 
 
+@named_arguments
 class LanceFileSession:
     """Readers and writers of the files below one directory. All paths are relative to this directory."""
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_core.api.file_metadata import LanceFileMetadata, LanceFileStatistics, describe, sizes
 from lance_core.api.namespaces import refuse_namespaces
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.scan.single_file import SingleFile
 from lance_core.storage import Storage, storage_for
@@ -103,7 +103,7 @@ class LanceFileReader:
 
         Raises:
             InvalidInputError: The numbers do not ascend, or a number is out of range.
-            TypeError: The numbers are no integers.
+            ArgumentTypeError: The numbers are no integers.
         """
         return ReaderResults(self._file.take(indices, batch_size))
 
@@ -280,4 +280,4 @@ def _batches(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.RecordBatch]:
     elif isinstance(rows, pa.RecordBatch):
         yield rows
     else:
-        raise TypeError(f"batch must be a RecordBatch or a Table, got {type(rows).__name__}")
+        raise ArgumentTypeError(f"batch must be a RecordBatch or a Table, got {type(rows).__name__}")

@@ -19,6 +19,8 @@ from lance_core.api.fragment_metadata import (
 from lance_core.api.fragment_session import FragmentSession
 from lance_core.api.late import import_late, refuse_missing
 from lance_core.api.scans import scan_of
+from lance_core.arguments import named_arguments
+from lance_core.errors import ArgumentTypeError
 from lance_core.scan.arguments import pandas_arguments
 from lance_core.scan.plan.projection import ROW_ADDRESS
 from lance_core.scan.scanner import LanceScanner, row_taker
@@ -52,6 +54,7 @@ __getattr__ = import_late(
 )
 
 
+@named_arguments
 class LanceFragment(FragmentChanges):
     """A fragment of one version of a dataset: a range of its rows."""
 
@@ -187,5 +190,7 @@ def fragment_ids(fragments: Iterable[Any] | None) -> tuple[int, ...] | None:
     found = tuple(fragments)
     for fragment in found:
         if not isinstance(fragment, LanceFragment):
-            raise TypeError(f"fragments must be fragments of `get_fragments`, got {type(fragment).__name__}")
+            raise ArgumentTypeError(
+                f"fragments must be fragments of `get_fragments`, got {type(fragment).__name__}"
+            )
     return tuple(fragment.fragment_id for fragment in found)

@@ -17,6 +17,7 @@ from pyroaring import BitMap
 from lance_core.api.column_changes import new_columns, table_of
 from lance_core.api.fragment_metadata import FragmentMetadata
 from lance_core.api.opened import OpenedDataset
+from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError
 from lance_core.scan.take.keys import as_keys
 from lance_core.table.fragment import MAX_ROWS, Fragment
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from lance_core.write.dataset import Mode
 
 
+@named_arguments
 class FragmentChanges:
     """Methods of a fragment that write files. `LanceDataset.commit` makes a version of their results."""
 

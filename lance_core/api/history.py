@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from lance_core.api.opened import OpenedDataset, Reference, branch_uri
+from lance_core.errors import InvalidInputError
 from lance_core.pool import run_all
 from lance_core.scan.history import summarize_version
 from lance_core.storage import storage_for
@@ -325,7 +326,7 @@ class History(OpenedDataset):
         from lance_core.maintenance.cleanup import CleanupPolicy, explain_cleanup
 
         if max_files <= 0:
-            raise ValueError("max_files must be positive")
+            raise InvalidInputError("max_files must be positive")
         policy = CleanupPolicy(
             older_than=_age(older_than, retain_versions, versions),
             retain_versions=retain_versions,
@@ -347,7 +348,7 @@ class History(OpenedDataset):
 
 
 def _warn(old: str, new: str) -> None:
-    warnings.warn(f"{old} is deprecated. Use {new} instead.", DeprecationWarning, stacklevel=3)
+    warnings.warn(f"{old} is deprecated. Use {new} instead.", DeprecationWarning, stacklevel=4)
 
 
 def _age(

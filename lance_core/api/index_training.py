@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.api.opened import OpenedDataset
+from lance_core.arguments import named_arguments
 from lance_core.errors import (
     CommitUnknownError,
     CorruptFileError,
@@ -26,6 +27,7 @@ _FILE_ROWS = 1 << 16
 """Rows of a file of coded vectors that are read at once."""
 
 
+@named_arguments
 @dataclass
 class IvfModel:
     """Partitions of a vector index."""
@@ -60,6 +62,7 @@ class IvfModel:
         return cls(centroids, metadata[b"distance_type"].decode())
 
 
+@named_arguments
 @dataclass
 class PqModel:
     """Codebook of product codes."""
@@ -129,6 +132,7 @@ def _load(
     return rows.column(name).combine_chunks(), metadata
 
 
+@named_arguments
 class IndicesBuilder:
     """Trains what several machines build the segments of one vector index with.
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from lance_core.api.bitmap import Bitmap
 from lance_core.api.opened import OpenedDataset
-from lance_core.errors import IndexNotFoundError, InvalidInputError
+from lance_core.errors import InvalidInputError
 from lance_core.table.indices import IndexDescription, IndexSegmentDescription
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Indexing(OpenedDataset):
             DeprecationWarning: As in the reference, `describe_indices` should be used instead.
         """
         warnings.warn(
-            "list_indices is deprecated; use describe_indices instead", DeprecationWarning, stacklevel=2
+            "list_indices is deprecated; use describe_indices instead", DeprecationWarning, stacklevel=3
         )
         return [
             IndexInformation(
@@ -75,16 +75,13 @@ class Indexing(OpenedDataset):
         A segment of a vector index has the path of its first file as `uri`.
 
         Raises:
-            KeyError: There is no such index.
+            IndexNotFoundError: There is no such index.
             CorruptFileError: A file of the index is damaged.
         """
         from lance_core.changes.indexing.facts import index_statistics  # late: it is rarely needed
         from lance_core.index.vector.model import INDEX_FILE
 
-        try:
-            found = index_statistics(self.snapshot, index_name)
-        except IndexNotFoundError as error:
-            raise KeyError(f'Index "{index_name}" not found; this version has: {error.expected}') from None
+        found = index_statistics(self.snapshot, index_name)
         entries = {entry.description.uuid: entry for entry in self.snapshot.index_segments}
         segments = found["segments"]
         for facts in segments if isinstance(segments, list) else ():
@@ -97,7 +94,7 @@ class Indexing(OpenedDataset):
         """Return the partitions of the first segment of a vector index.
 
         Raises:
-            KeyError: There is no such index.
+            IndexNotFoundError: There is no such index.
             InvalidInputError: It is no vector index, or it has no data yet.
             CorruptFileError: A file of the index is damaged.
         """

@@ -19,7 +19,7 @@ from lance_core.api.opened import Reference
 from lance_core.api.reading import Reading
 from lance_core.api.row_changes import RowChanges
 from lance_core.api.tags_and_branches import Branches, Tags
-from lance_core.errors import DatasetNotFoundError
+from lance_core.errors import ArgumentTypeError, DatasetNotFoundError
 from lance_core.storage import storage_for
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.snapshot import open_kept
@@ -112,7 +112,7 @@ class LanceDataset(Reading, BlobReads, RowChanges, ColumnChanges, History, Facts
             This dataset.
 
         Raises:
-            TypeError: An item is no `DatasetBasePath`.
+            ArgumentTypeError: An item is no `DatasetBasePath`.
             InvalidInputError: Another base path has the same id, name or path, or a path is not absolute.
             CommitConflictError: Another commit added a base path with the same id, name or path.
             CommitUnknownError: The storage did not tell whether the version was made.
@@ -121,7 +121,9 @@ class LanceDataset(Reading, BlobReads, RowChanges, ColumnChanges, History, Facts
 
         for base in new_bases:
             if not isinstance(base, DatasetBasePath):
-                raise TypeError(f"new_bases must be DatasetBasePath objects, got {type(base).__name__}")
+                raise ArgumentTypeError(
+                    f"new_bases must be DatasetBasePath objects, got {type(base).__name__}"
+                )
         self.move_to(
             add_bases(
                 self._snapshot,

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_core.api.late import refuse_missing
 from lance_core.api.transactions import from_message
+from lance_core.arguments import named_arguments, refuse_wrong_types
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.changes.rows.key_matches import key_fields
 from lance_core.changes.rows.merge_insert import merge_insert, write_merge
@@ -18,7 +19,7 @@ from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.changes.rows.row_change import make_row_change
 from lance_core.changes.rows.update import require_own_file_version
 from lance_core.changes.source_rows import SourceRows
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedFeatureError
 from lance_core.write.targets import TargetBases
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class ExecuteResult(TypedDict):
     num_deleted_rows: int
 
 
+@named_arguments
 class MergeInsertBuilder:
     """A merge of rows into a dataset: first set the actions per kind of row, then `execute` it.
 
@@ -90,10 +92,10 @@ class MergeInsertBuilder:
         """Set how long after the first attempt another attempt may begin; default: 30 seconds.
 
         Raises:
-            TypeError: `timeout` is no `timedelta`.
+            ArgumentTypeError: `timeout` is no `timedelta`.
         """
         if not isinstance(timeout, timedelta):
-            raise TypeError(f"timeout must be a timedelta, got {type(timeout).__name__}")
+            raise ArgumentTypeError(f"timeout must be a timedelta, got {type(timeout).__name__}")
         self._retry_timeout = timeout
         return self
 
@@ -134,7 +136,9 @@ class MergeInsertBuilder:
         Args:
             bases: Names or paths of base paths. The URI of the dataset means the dataset itself.
         """
-        self._targets = replace(self._targets, references=tuple(bases))
+        references = tuple(bases)
+        refuse_wrong_types(TargetBases, {"references": references})
+        self._targets = replace(self._targets, references=references)
         return self
 
     def target_all_bases(self, include_primary: bool = True) -> Self:
@@ -263,6 +267,7 @@ class MergeInsertBuilder:
         return self.analyze_plan(_held(new_data))
 
     def _with(self, **changes: Any) -> Self:
+        refuse_wrong_types(MergePlan, changes)
         self._plan = replace(self._plan, **changes)
         return self
 
@@ -270,5 +275,7 @@ class MergeInsertBuilder:
 def _held(new_data: Any) -> pa.Table:
     """Return an Arrow table, batch or reader as a table in memory; raise TypeError for other data."""
     if not isinstance(new_data, pa.RecordBatch) and not hasattr(new_data, "__arrow_c_stream__"):
-        raise TypeError(f"new_data must be an Arrow table, batch or reader, got {type(new_data).__name__}")
+        raise ArgumentTypeError(
+            f"new_data must be an Arrow table, batch or reader, got {type(new_data).__name__}"
+        )
     return pa.table(new_data)

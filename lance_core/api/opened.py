@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from lance_core.arguments import named_arguments
 from lance_core.errors import DatasetNotFoundError, VersionNotFoundError
 from lance_core.scan.session import Session
 from lance_core.storage import CommitLock, Storage, storage_for
@@ -24,8 +25,12 @@ In the pair `None` means the main branch, or the latest version.
 """
 
 
+@named_arguments
 class OpenedDataset:
     """One version of a dataset. The classes that inherit from it add the methods for users."""
+
+    def __init_subclass__(cls) -> None:
+        named_arguments(cls)
 
     def __init__(
         self,

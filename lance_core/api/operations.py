@@ -19,8 +19,9 @@ from lance_core.api.bitmap import Bitmap
 from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
 from lance_core.api.late import refuse_missing
 from lance_core.api.schema import LanceSchema
+from lance_core.arguments import refuse_wrong_types
 from lance_core.commit.index_section import coverage
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
 from lance_core.schema import Schema
@@ -342,10 +343,17 @@ class Transaction:
         Raises:
             InvalidInputError: The id is no UUID, or the operation is not valid.
         """
-        message = transactions.new_transaction(
-            self.read_version, uuid=self.uuid, properties=self.transaction_properties
-        )
-        self.operation.describe(message)
+        try:
+            message = transactions.new_transaction(
+                self.read_version, uuid=self.uuid, properties=self.transaction_properties
+            )
+            self.operation.describe(message)
+        except LanceError:
+            raise
+        except Exception as error:
+            for described in (self, self.operation):
+                refuse_wrong_types(type(described), vars(described), error)
+            raise InvalidInputError(f"transaction: {error}") from error
         return message
 
 

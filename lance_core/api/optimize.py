@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lance_core.api.late import refuse_missing
 from lance_core.api.opened import OpenedDataset
+from lance_core.arguments import named_arguments
 from lance_core.changes import compaction
 from lance_core.changes.compaction import (
     CompactionMetrics,
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 
+@named_arguments
 class Compaction:
     """Compaction in three steps: plan, execute the tasks (on many machines if needed), commit."""
 
@@ -82,6 +84,7 @@ class Compaction:
         return metrics
 
 
+@named_arguments
 class DatasetOptimizer:
     """Operations that make a dataset faster to read: `LanceDataset.optimize`."""
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import Enum, StrEnum
 
 from lance_core.api.late import absent_from
+from lance_core.arguments import named_arguments
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.index.text.query import TextQuery, parse_query, query_json
 
@@ -73,6 +74,9 @@ class FullTextQuery(ABC):
     """
 
     inner: TextQuery
+
+    def __init_subclass__(cls) -> None:
+        named_arguments(cls)
 
     @abstractmethod
     def query_type(self) -> FullTextQueryType:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_core.api.fragment_metadata import RowIdMeta
 from lance_core.commit.lineage_encoding import encode_row_ids
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.scan.take.keys import as_keys
 from lance_core.table.fragment import MAX_ROWS
 from lance_core.table.row_ids import RowIds, decode_first_row_ids
@@ -35,7 +35,7 @@ class RowIdSequence:
 
         Raises:
             InvalidInputError: An id is negative, null, has more than 64 bits, or appears twice.
-            TypeError: An id is no integer.
+            ArgumentTypeError: An id is no integer.
         """
         if isinstance(row_ids, pa.Array | pa.ChunkedArray) and row_ids.null_count:
             raise InvalidInputError("row ids must not be null", found=f"{row_ids.null_count} nulls")
@@ -52,11 +52,11 @@ class RowIdSequence:
         """Return the sequence that `to_inline_metadata` stored.
 
         Raises:
-            TypeError: `metadata` is something else.
+            ArgumentTypeError: `metadata` is something else.
             CorruptFileError: The bytes are no sequence.
         """
         if not isinstance(metadata, RowIdMeta):
-            raise TypeError(f"metadata must be a RowIdMeta, got {type(metadata).__name__}")
+            raise ArgumentTypeError(f"metadata must be a RowIdMeta, got {type(metadata).__name__}")
         return cls(decode_first_row_ids(metadata.data, MAX_ROWS, "row ids of the metadata"))
 
     def to_inline_metadata(self) -> RowIdMeta:

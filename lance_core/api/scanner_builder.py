@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from lance_core.api.fragment import fragment_ids
 from lance_core.api.scans import scan_of
+from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind_nearest import bind_nearest
 from lance_core.scan.scanner import LanceScanner
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from lance_core.scan.statistics import ScanStatistics
 
 
+@named_arguments
 class ScannerBuilder:
     """A scan that is described step by step. Every method but `to_scanner` returns the builder itself.
 

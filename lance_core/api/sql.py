@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lance_core.api.arrow_dataset import ArrowDataset
 from lance_core.api.sql_functions import register_functions
+from lance_core.arguments import named_arguments, refuse_wrong_types
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
 from lance_core.scan.arguments import scan_options
 from lance_core.scan.plan.projection import expression_schema
@@ -43,11 +44,13 @@ class TableQuery:
     batch_size_bytes: int | None = None
 
 
+@named_arguments
 class SqlQueryBuilder:
     """A query in the making. The methods that set something return the builder."""
 
     def __init__(self, builder: TableQuery) -> None:
         """Use `LanceDataset.sql`."""
+        refuse_wrong_types(TableQuery, {"text": builder.text})
         self._query = builder
 
     def table_name(self, table_name: str) -> Self:
@@ -89,10 +92,12 @@ class SqlQueryBuilder:
         return SqlQuery(self._query)
 
     def _with(self, **changes: Any) -> Self:
+        refuse_wrong_types(TableQuery, changes)
         self._query = replace(self._query, **changes)
         return self
 
 
+@named_arguments
 class SqlQuery:
     """A query that can be executed any number of times. It only reads.
 

@@ -5,18 +5,16 @@ What changes them is imported when it is first used: most processes only read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from datetime import datetime
+from typing import TypedDict, TypeVar, cast
 
 from lance_core.api.opened import OpenedDataset, Reference
+from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError
 from lance_core.table.refs import list_branches, list_tags, read_tag
 from lance_core.table.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
 
 
 class Tag(TypedDict):
@@ -46,6 +44,7 @@ OrderedTags = list[tuple[str, Tag]]
 OrderedBranches = list[tuple[str, Branch]]
 
 
+@named_arguments
 class Tags:
     """The tags of a dataset: names for versions of all its branches.
 
@@ -120,6 +119,7 @@ class Tags:
         return self._dataset.snapshot if reference is None else self._dataset.open_reference(reference)
 
 
+@named_arguments
 class Branches:
     """All branches of a dataset except the main one. `LanceDataset.create_branch` creates them."""
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.api.late import absent_from
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 
 if TYPE_CHECKING:
     from lance_core.api.lance_dataset import LanceDataset
@@ -45,10 +45,10 @@ def vec_to_table(
     Raises:
         InvalidInputError: There are no vectors, a vector has another length or holds no numbers, or `names`
             are not as many as the columns.
-        TypeError: `data` is of another type.
+        ArgumentTypeError: `data` is of another type.
     """
     if not isinstance(data, (Mapping, Sequence, np.ndarray)) or isinstance(data, (str, bytes)):
-        raise TypeError(f"expected a dict, a list or an array of vectors, got {type(data).__name__}")
+        raise ArgumentTypeError(f"expected a dict, a list or an array of vectors, got {type(data).__name__}")
     wanted = ("id", "vector") if isinstance(data, Mapping) else ("vector",)
     given = (names,) if isinstance(names, str) else tuple(wanted if names is None else names)
     if len(given) != len(wanted):

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.arguments import named_arguments
+from lance_core.errors import IndexNotFoundError, InvalidInputError
 from lance_core.index.segments import open_segment
 from lance_core.index.vector.opened import OpenVectorSegment
 from lance_core.scan.session import session_of
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["VectorIndexReader"]
 
 
+@named_arguments
 class VectorIndexReader:
     """Partitions of a vector index as its files have them: row ids and codes of the rows.
 
@@ -31,7 +33,7 @@ class VectorIndexReader:
             index_name: Name of the index.
 
         Raises:
-            KeyError: There is no such index, as in the reference.
+            IndexNotFoundError: There is no such index.
             InvalidInputError: It is not a vector index.
             UnsupportedFeatureError: Its layout is that of an old release.
             CorruptFileError: A file of the index is damaged.
@@ -42,7 +44,9 @@ class VectorIndexReader:
         entries = [entry for entry in snapshot.index_segments if entry.name == index_name]
         if not entries:
             names = sorted({entry.name for entry in snapshot.index_segments})
-            raise KeyError(f'Index "{index_name}" not found; this version has: {", ".join(names) or "none"}')
+            raise IndexNotFoundError(
+                f'Index "{index_name}" not found; this version has: {", ".join(names) or "none"}'
+            )
         if not all(entry.index_type.startswith(("IVF", "Vector")) for entry in entries):
             raise InvalidInputError(f"Index {index_name} is not vector index", found=entries[0].index_type)
         cache = session_of(snapshot).indices

@@ -13,6 +13,8 @@ from lance_core.api.lance_dataset import LanceDataset
 from lance_core.api.namespaces import refuse_namespaces
 from lance_core.api.progress import FragmentWriteProgress
 from lance_core.api.write_arguments import storage_version, write_version
+from lance_core.arguments import named
+from lance_core.errors import ArgumentTypeError
 from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
 from lance_core.scan.session import Session
 from lance_core.storage import CommitLock, fresh_memory_uri
@@ -20,6 +22,7 @@ from lance_core.table.bases import DatasetBasePath
 from lance_core.write.dataset import Mode
 
 
+@named
 def write_dataset(
     data_obj: Any,
     uri: str | PathLike[str] | LanceDataset,
@@ -110,14 +113,14 @@ def write_dataset(
         InvalidInputError: An argument is out of range, columns do not fit the dataset, or the dataset has no
             such base path.
         UnsupportedFeatureError: A type or file version cannot be written, or an argument is not supported.
-        TypeError: `session` is no session of this package.
+        ArgumentTypeError: `session` is no session of this package.
         CommitConflictError: Another commit is in conflict with this one.
         CommitUnknownError: The storage did not tell whether the version was made.
         StorageError: The storage failed; nothing was written.
     """
     refuse_namespaces(namespace_client, table_id)
     if not isinstance(session, Session | None):
-        raise TypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
+        raise ArgumentTypeError(f"session must be a lance_core.Session, got {type(session).__name__}")
     if not isinstance(uri, LanceDataset):
         uri = fresh_memory_uri(fspath(uri))
     snapshot = write_version(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lance_core.api.opened import OpenedDataset
 from lance_core.api.progress import FragmentWriteProgress, observer_of
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError, TooLargeError
 from lance_core.file.external_blobs import ExternalBlobs
 from lance_core.file.writer_options import WriteOptions
 from lance_core.maintenance.auto_cleanup import AutoCleanupConfig, cleanup_settings
@@ -86,7 +86,7 @@ def write_options(destination: Destination, **arguments: Unpack[WriteArguments])
     """Return the arguments of a write, checked, as the options of a writer.
 
     Raises:
-        TypeError: A number is no integer.
+        ArgumentTypeError: A number is no integer.
         InvalidInputError: An argument is out of range, or arguments contradict each other.
         UnsupportedFeatureError: The file version is not supported.
     """
@@ -116,7 +116,7 @@ def storage_version(name: str | None, use_legacy_format: bool | None) -> str | N
     if use_legacy_format is None:
         return name
     warnings.warn(
-        "use_legacy_format is deprecated: use data_storage_version", DeprecationWarning, stacklevel=3
+        "use_legacy_format is deprecated: use data_storage_version", DeprecationWarning, stacklevel=4
     )
     return "legacy" if use_legacy_format else "stable"
 
@@ -180,9 +180,12 @@ def _data_file_options(arguments: WriteArguments) -> WriteOptions:
 
 def _integer(name: str, value: int | None, default: int) -> int:
     try:
-        return default if value is None else operator.index(value)
+        number = default if value is None else operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
+        raise ArgumentTypeError(f"{name} must be an integer, got {type(value).__name__}") from None
+    if number >= 1 << 63:
+        raise TooLargeError(f"{name} must have at most 63 bits, got {number}")
+    return number
 
 
 def _open_uri(

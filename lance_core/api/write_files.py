@@ -15,12 +15,14 @@ from lance_core.api.operations import LanceOperation, Transaction
 from lance_core.api.progress import FragmentWriteProgress
 from lance_core.api.schema import LanceSchema
 from lance_core.api.write_arguments import storage_version, write_destination, write_options
+from lance_core.arguments import named
 from lance_core.schema import Schema
 from lance_core.table.bases import DatasetBasePath
 from lance_core.write.batch_sources import batches_of
 from lance_core.write.dataset import DatasetWriter, Mode
 
 
+@named
 def write_fragments(
     data: Any,
     dataset_uri: str | PathLike[str] | OpenedDataset,

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
+from lance_core.arguments import named
 from lance_core.commit.transaction_lookup import find_committed
 from lance_core.counters import RETRIES
 from lance_core.errors import CommitConflictError, InvalidInputError
@@ -19,6 +20,7 @@ _FIRST_WAIT_SECONDS = 0.02
 _MAX_DOUBLINGS = 6
 
 
+@named
 def with_retries(
     snapshot: Snapshot,
     attempt: Callable[[Snapshot], Manifest],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from lance_core.changes.retry import with_retries
 from lance_core.commit.commit import commit
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.hints import did_you_mean
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.schema import Schema
@@ -73,7 +73,7 @@ def update_settings(
     Raises:
         InvalidInputError: There is no such field, or the format gives a key a meaning that the value
             contradicts.
-        TypeError: A key or value is no text.
+        ArgumentTypeError: A key or value is no text.
         CommitConflictError: Another commit changed the same keys.
         CommitUnknownError: The storage did not tell whether the version was made.
     """
@@ -148,9 +148,11 @@ def _commit(
 def _changes(entries: Entries | None, replace: bool) -> Transaction.UpdateMap | None:
     if entries is None:
         return None
+    if not isinstance(entries, Mapping):
+        raise ArgumentTypeError(f"settings and metadata must be a mapping, got {type(entries).__name__}")
     for key, text in entries.items():
         if not isinstance(key, str) or not isinstance(text, str | None):
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"keys of settings and metadata must be text, values text or None, got {key!r}: {text!r}"
             )
     return update_map(entries, replace=replace)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import TypedDict
 
+from lance_core.arguments import named
 from lance_core.errors import InvalidInputError, LanceError
 from lance_core.storage import Storage
 from lance_core.table.manifest import Manifest
@@ -53,6 +54,7 @@ SETTINGS = (f"{_PREFIX}interval", f"{_PREFIX}older_than")
 """Settings of a table that `cleanup_settings` makes."""
 
 
+@named
 def cleanup_settings(options: AutoCleanupConfig) -> dict[str, str]:
     """Return the settings of a table that let commits clean up.
 
@@ -65,7 +67,7 @@ def cleanup_settings(options: AutoCleanupConfig) -> dict[str, str]:
     names = ("interval", "older_than_seconds")
     if set(options) != set(names):
         raise InvalidInputError(
-            "auto_cleanup_options", expected=" and ".join(names), found=", ".join(options) or "none"
+            "auto_cleanup_options", expected=" and ".join(names), found=", ".join(map(str, options)) or "none"
         )
     interval, seconds = operator.index(options["interval"]), operator.index(options["older_than_seconds"])
     if min(interval, seconds) < 0:

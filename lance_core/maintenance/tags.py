@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from lance_core.errors import (
     AlreadyExistsError,
+    ArgumentTypeError,
     InvalidInputError,
     RefConflictError,
     UnsupportedFeatureError,
@@ -142,5 +143,5 @@ def _confirm(root: Storage, path: str, target: Snapshot) -> None:
 def _texts(metadata: Mapping[str, str]) -> dict[str, str]:
     for key, text in metadata.items():
         if not isinstance(key, str) or not isinstance(text, str):
-            raise TypeError(f"metadata must be text by text, got {key!r}: {text!r}")
+            raise ArgumentTypeError(f"metadata must be text by text, got {key!r}: {text!r}")
     return dict(metadata)

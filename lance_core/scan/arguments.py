@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.arguments import named
+from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind import bind_columns, bind_filter
 from lance_core.scan.plan.nearest import NearestQuery, score_fields
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
@@ -123,7 +124,7 @@ def scan_options(
     Raises:
         UnsupportedFeatureError: an argument of the reference that this release does not have; the message
             names it.
-        TypeError: an argument that the reference does not have either, or a value of the wrong type.
+        ArgumentTypeError: an argument that the reference does not have either, or a value of the wrong type.
         InvalidInputError: a value is out of range, or an expression is invalid.
     """
     _check_others(schema, others)
@@ -206,7 +207,7 @@ def _nearest(schema: Schema, arguments: Mapping[str, Any], last_row: int | None)
     from lance_core.scan.plan.bind_nearest import bind_nearest  # late: most scans search nothing
 
     if not isinstance(arguments, Mapping):
-        raise TypeError(f"nearest must be a mapping, got {type(arguments).__name__}")
+        raise ArgumentTypeError(f"nearest must be a mapping, got {type(arguments).__name__}")
     return bind_nearest(schema, arguments, last_row)
 
 
@@ -223,7 +224,7 @@ def _check_others(schema: Schema, arguments: Mapping[str, Any]) -> None:
             if value is not None and value is not False:
                 raise UnsupportedFeatureError(f"argument {name!r} is not supported yet")
         elif name not in _HINTS:
-            raise TypeError(f"unexpected argument {name!r}")
+            raise ArgumentTypeError(f"unexpected argument {name!r}")
         elif value is not None and name in _LEAST:
             number, least = _integer(name, value), _LEAST[name]
             if number < least:
@@ -232,15 +233,18 @@ def _check_others(schema: Schema, arguments: Mapping[str, Any]) -> None:
             project(schema, ScanOptions(columns=column_names(value, name)))
 
 
+@named
 def _orderings(order_by: Sequence[str | ColumnOrdering] | None) -> tuple[ColumnOrdering, ...]:
     """Return the columns to sort by. A column that is named again decides nothing, so it is left out."""
     if isinstance(order_by, str):
-        raise TypeError("order_by must be a list of names or ColumnOrdering objects, got str")
+        raise ArgumentTypeError("order_by must be a list of names or ColumnOrdering objects, got str")
     first: dict[str, ColumnOrdering] = {}
     for item in order_by or ():
         ordering = ColumnOrdering(item) if isinstance(item, str) else item
         if not isinstance(ordering, ColumnOrdering):
-            raise TypeError(f"order_by must hold names or ColumnOrdering objects, got {type(item).__name__}")
+            raise ArgumentTypeError(
+                f"order_by must hold names or ColumnOrdering objects, got {type(item).__name__}"
+            )
         first.setdefault(ordering.column_name, ordering)
     return tuple(first.values())
 
@@ -257,7 +261,7 @@ def _integer(name: str, value: Any) -> Any:
     try:
         return None if value is None else operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
+        raise ArgumentTypeError(f"{name} must be an integer, got {type(value).__name__}") from None
 
 
 def column_names(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.arguments import named, named_arguments
 from lance_core.counters import CacheUse
 from lance_core.kernels import io_counts
 from lance_core.scan.arguments import column_names
@@ -41,6 +42,7 @@ _TAKEN_BYTES = 8 << 20
 """Bytes of rows that are taken together."""
 
 
+@named_arguments
 class LanceScanner:
     """One scan of one version of a dataset."""
 
@@ -203,6 +205,7 @@ class LanceScanner:
         return LanceScanner(self._snapshot, replace(self._options, limit=fewer), self._callback).to_table()
 
 
+@named
 def set_cache_directory(path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:
     """Keep the statistics that filters gather in a directory, for other processes and later ones.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from lance_core.arguments import named_arguments
 from lance_core.counters import CacheUse
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
@@ -28,6 +29,7 @@ _INDEX_CACHE_BYTES = 256 << 20
 _MEMORY_LIMIT_BYTES = 256 << 20
 
 
+@named_arguments
 class Session:
     """Caches, memory and settings of the datasets that are opened with it; thread-safe.
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from lance_core.errors import InvalidInputError
+from lance_core.arguments import named
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 
 
 def check_names(argument: str, names: Iterable[object], kinds: tuple[type, ...] = (list, tuple)) -> None:
@@ -16,15 +17,16 @@ def check_names(argument: str, names: Iterable[object], kinds: tuple[type, ...] 
         kinds: types that count as a list.
 
     Raises:
-        TypeError: the message names the argument and the type found.
+        ArgumentTypeError: the message names the argument and the type found.
     """
     if not isinstance(names, kinds):
-        raise TypeError(f"{argument} must be a list of names, got {type(names).__name__}")
+        raise ArgumentTypeError(f"{argument} must be a list of names, got {type(names).__name__}")
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"{argument} must be a list of names, it holds {name!r}")
+            raise ArgumentTypeError(f"{argument} must be a list of names, it holds {name!r}")
 
 
+@named
 def split_path(path: str) -> list[str]:
     """Return the names of a dotted path: `` s.`a.b` `` is ["s", "a.b"].
 

@@ -8,7 +8,7 @@ number of the version to a context manager, as in the reference.
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from lance_core.errors import CommitUnknownError, StorageError
+from lance_core.errors import ArgumentTypeError, CommitUnknownError, StorageError
 
 CommitLock = Callable[[int], AbstractContextManager[object]]
 """Function from the number of the version that is about to be made to a context manager."""
@@ -17,7 +17,7 @@ CommitLock = Callable[[int], AbstractContextManager[object]]
 def check_lock(lock: object) -> None:
     """Raise a `TypeError` if this is neither None nor a function."""
     if lock is not None and not callable(lock):
-        raise TypeError(f"commit_lock must be a function, got {type(lock).__name__}")
+        raise ArgumentTypeError(f"commit_lock must be a function, got {type(lock).__name__}")
 
 
 @contextmanager

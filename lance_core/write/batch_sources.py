@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.write.caller_errors import as_os_errors
 
 _END = object()
@@ -38,7 +38,7 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
 
     Raises:
         InvalidInputError: `data` is an iterable, and `schema` is missing.
-        TypeError: `data` is of another type.
+        ArgumentTypeError: `data` is of another type.
     """
     if isinstance(data, pa.RecordBatch):
         return data.schema, iter([data])
@@ -64,14 +64,17 @@ def batches_of(data: Any, schema: pa.Schema | None = None) -> tuple[pa.Schema, I
     if hasattr(data, "__arrow_c_stream__"):
         return batches_of(pa.RecordBatchReader.from_stream(data))
     if isinstance(data, Mapping):
-        return batches_of(pa.table(dict(data), schema=schema))
+        try:
+            return batches_of(pa.table(dict(data), schema=schema))
+        except (TypeError, pa.ArrowException) as error:
+            raise ArgumentTypeError(f"data must map names to the values of columns: {error}") from None
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
         return batches_of(pa.Table.from_pylist(data, schema=schema))
     if isinstance(data, Iterable):
         if schema is None:
             raise InvalidInputError("record batches of an iterable need a schema")
         return schema, _cast(_given(data), schema)
-    raise TypeError(f"cannot write data of type {type(data).__name__}")
+    raise ArgumentTypeError(f"cannot write data of type {type(data).__name__}")
 
 
 def slices(batch: pa.RecordBatch, max_bytes: int = MAX_BATCH_BYTES) -> Iterator[pa.RecordBatch]:
@@ -100,7 +103,7 @@ def _given(batches: Iterable[Any]) -> Iterator[Any]:
 def _cast(batches: Iterable[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if not isinstance(batch, pa.RecordBatch):
-            raise TypeError(f"expected record batches, got {type(batch).__name__}")
+            raise ArgumentTypeError(f"expected record batches, got {type(batch).__name__}")
         if batch.schema.equals(schema):
             yield batch
             continue

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lance_core.changes.checked_reads import scan_for_change
 from lance_core.changes.columns.checkpoints import Checkpoints
-from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.errors import ArgumentTypeError, CommitConflictError, InvalidInputError
 from lance_core.expressions.tree import Literal, columns
 from lance_core.hints import did_you_mean
 from lance_core.scan.arguments import scan_options
@@ -233,4 +233,4 @@ def _as_batch(result: Any) -> pa.RecordBatch:
         return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=result.schema)
     if type(result).__module__.partition(".")[0] == "pandas":
         return pa.RecordBatch.from_pandas(result)
-    raise TypeError(f"expected a record batch from the function, got {type(result).__name__}")
+    raise ArgumentTypeError(f"expected a record batch from the function, got {type(result).__name__}")

@@ -79,5 +79,5 @@ def _segments(snapshot: Snapshot, name: str) -> Sequence[table_pb2.IndexMetadata
     found = [segment for segment in segments if segment.name == name]
     if not found:
         names = sorted({segment.name for segment in segments})
-        raise IndexNotFoundError("index not found", expected=", ".join(names) or "none", found=name)
+        raise IndexNotFoundError(f'Index "{name}" not found; this version has: {", ".join(names) or "none"}')
     return found

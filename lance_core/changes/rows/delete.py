@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.changes.rows.removal import ChosenRows, Removal, passing_addresses, remove_rows
 from lance_core.changes.rows.row_change import RowChange, commit_row_change, make_row_change
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.take.keys import Keys
 from lance_core.table import transaction as transactions
@@ -141,7 +141,7 @@ def _remove(
     `fragments` are the ids of the fragments to search; None means all.
     """
     if predicate is None:
-        raise TypeError("predicate must be SQL text or a pyarrow expression, got None")
+        raise ArgumentTypeError("predicate must be SQL text or a pyarrow expression, got None")
     condition = bind_filter(snapshot.manifest.schema, predicate)
     chosen = ChosenRows()
     for addresses in passing_addresses(snapshot, condition, fragments):

@@ -14,7 +14,7 @@ from lance_core.changes.rows.new_rows import NewRows
 from lance_core.changes.rows.removal import ChosenRows, remove_rows
 from lance_core.changes.rows.row_change import RowChange, commit_row_change
 from lance_core.changes.stored_rows import stored_columns, stored_rows
-from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.tree import Expression
 from lance_core.hints import did_you_mean
 from lance_core.scan.plan.bind import bind_filter
@@ -136,7 +136,7 @@ def _value(schema: Schema, field: Field, text: str) -> Expression:
     from lance_core.expressions.tree import columns
 
     if not isinstance(text, str):
-        raise TypeError(f"updates must map names to SQL text, they hold {field.name!r}: {text!r}")
+        raise ArgumentTypeError(f"updates must map names to SQL text, they hold {field.name!r}: {text!r}")
     if any(node.is_blob or node.is_blob_v2 for node in field.walk()):
         raise UnsupportedFeatureError("updating a column of blobs", column=field.name)
     try:

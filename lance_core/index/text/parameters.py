@@ -6,7 +6,7 @@ Source: docs/format.md, "Index files".
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -93,9 +93,9 @@ class TextParameters:
             raise InvalidInputError("language", expected=", ".join(LANGUAGES), found=self.language)
         if self.block_size not in _BLOCK_SIZES:
             raise InvalidInputError("block_size", expected="128 or 256", found=self.block_size)
-        if not 0 < self.min_ngram_length <= self.max_ngram_length:
+        if not 0 < self.min_ngram_length <= self.max_ngram_length < 1 << 31:
             raise InvalidInputError(
-                "min_ngram_length must be at least 1 and at most max_ngram_length",
+                "min_ngram_length must be at least 1 and at most max_ngram_length, which has 31 bits",
                 found=f"{self.min_ngram_length} and {self.max_ngram_length}",
             )
         if self.max_token_length is not None and self.max_token_length < 0:
@@ -157,8 +157,8 @@ def _of(values: Mapping[str, Any]) -> TextParameters:
         if value is None and each.default is None:
             continue
         if each.name == "custom_stop_words":
-            words = [value] if isinstance(value, str) else list(value)
-            if not all(isinstance(word, str) for word in words):
+            words = [value] if isinstance(value, str) else value
+            if not isinstance(words, Collection) or not all(isinstance(word, str) for word in words):
                 raise ValueError(f"{each.name} must be texts")
             checked[each.name] = tuple(words)
         elif each.name == "max_token_length":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.expressions.aggregates import Aggregate, is_groupable
 from lance_core.expressions.ordered_types import value_type
 from lance_core.expressions.tree import Expression
@@ -74,18 +74,18 @@ def bind_aggregation(
         InvalidInputError: an expression does not parse, names an unknown column or has no aggregate, or two
             columns of the result have the same name.
         UnsupportedFeatureError: see `lance_core.expressions.aggregates.aggregate`.
-        TypeError: a name or a value is no text.
+        ArgumentTypeError: a name or a value is no text.
     """
     from lance_core.expressions.sql import parse_aggregate  # late, as in bind_filter
 
     if isinstance(group_by, str):
-        raise TypeError("group_by must be a list of columns, or SQL text by name, got str")
+        raise ArgumentTypeError("group_by must be a list of columns, or SQL text by name, got str")
     keys = _bind_keys(schema, group_by or (), repeatable)
     known = expression_schema(schema)
     found = []
     for name, text in aggregates.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise TypeError(f"aggregates must map names to SQL text, they hold {name!r}: {text!r}")
+            raise ArgumentTypeError(f"aggregates must map names to SQL text, they hold {name!r}: {text!r}")
         try:
             found.append((name, parse_aggregate(text, known, repeatable=repeatable)))
         except InvalidInputError as error:
@@ -102,7 +102,7 @@ def _bind_keys(schema: Schema, group_by: Sequence[str] | Mapping[str, str], repe
     if not isinstance(group_by, Mapping):
         for text in group_by:
             if not isinstance(text, str):
-                raise TypeError(f"group_by must hold SQL text, it holds {text!r}")
+                raise ArgumentTypeError(f"group_by must hold SQL text, it holds {text!r}")
             if list(group_by).count(text) > 1:
                 raise InvalidInputError("group_by names a column twice", column=text)
         group_by = {text: text for text in group_by}

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.expressions.tree import Expression, conjuncts
 from lance_core.scan.plan.options import Computed
 from lance_core.scan.plan.projection import expression_schema
@@ -35,7 +35,7 @@ def bind_filter(
     Raises:
         InvalidInputError: the filter does not parse, names an unknown column, is no condition, or is given
             twice.
-        TypeError: `condition` is neither text nor an expression.
+        ArgumentTypeError: `condition` is neither text nor an expression.
     """
     if substrait is not None:
         if condition is not None:
@@ -53,7 +53,9 @@ def bind_filter(
         from lance_core.expressions.arrow import parse_arrow
 
         return parse_arrow(condition, expression_schema(schema, found))
-    raise TypeError(f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}")
+    raise ArgumentTypeError(
+        f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}"
+    )
 
 
 _MOST_KEPT_FILTERS, _MOST_KEPT_CHARACTERS = 64, 1 << 10
@@ -117,7 +119,7 @@ def bind_columns(
 
     Raises:
         InvalidInputError: an expression does not parse or names an unknown column; the message names it.
-        TypeError: a name or a value is no text.
+        ArgumentTypeError: a name or a value is no text.
     """
     from lance_core.expressions.sql import parse_expression  # late, as in bind_filter
 
@@ -125,7 +127,7 @@ def bind_columns(
     computed = []
     for name, text in columns.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise TypeError(f"columns must map names to SQL text, they hold {name!r}: {text!r}")
+            raise ArgumentTypeError(f"columns must map names to SQL text, they hold {name!r}: {text!r}")
         try:
             computed.append((name, parse_expression(text, known, repeatable=repeatable)))
         except InvalidInputError as error:

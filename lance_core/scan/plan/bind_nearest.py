@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.arguments import named
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.hints import did_you_mean
 from lance_core.scan.plan.nearest import (
     APPROXIMATIONS,
@@ -28,6 +29,8 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import DataColumn, project
 from lance_core.schema import Schema
 
+_TOO_MANY = 1 << 31
+"""Number that is too large for any argument that counts something."""
 _SYNONYMS = {"euclidean": "l2"}
 _ELEMENTS = {
     pa.float16(): "float16",
@@ -51,15 +54,15 @@ def bind_nearest(schema: Schema, arguments: Mapping[str, Any], last_row: int | N
     Raises:
         InvalidInputError: The column does not exist or has no vectors, the query has another dimension or
             holds no numbers, or a number is out of range; the message names the argument.
-        TypeError: An argument is unknown, missing, or of another type.
+        ArgumentTypeError: An argument is unknown, missing, or of another type.
     """
     known = _arguments()
     for name in arguments:
         if name not in known:
-            raise TypeError(f"nearest: unexpected argument {name!r}{did_you_mean(str(name), known)}")
+            raise ArgumentTypeError(f"nearest: unexpected argument {name!r}{did_you_mean(str(name), known)}")
     for name in ("column", "q"):
         if arguments.get(name) is None:
-            raise TypeError(f"nearest: the argument {name!r} is missing")
+            raise ArgumentTypeError(f"nearest: the argument {name!r} is missing")
     given = {name: value for name, value in arguments.items() if value is not None}
     if last_row is not None and last_row > 0:
         given.setdefault("k", last_row)
@@ -72,6 +75,7 @@ def _arguments() -> tuple[str, ...]:
     return tuple(name for name in signature(_bound).parameters if name != "schema")
 
 
+@named
 def _bound(
     schema: Schema,
     column: str,
@@ -150,16 +154,18 @@ def bind_segments(query: NearestQuery | None, segments: Iterable[str | UUID]) ->
 
     Raises:
         InvalidInputError: There is no search of vectors, or no segment, or a text is no uuid.
-        TypeError: The segments are no list, or hold other values.
+        ArgumentTypeError: The segments are no list, or hold other values.
     """
     if query is None:
         raise InvalidInputError("index_segments is only for searches: give nearest, too")
     if isinstance(segments, str | UUID):
-        raise TypeError(f"index_segments must be a list of uuids, got {type(segments).__name__}")
+        raise ArgumentTypeError(f"index_segments must be a list of uuids, got {type(segments).__name__}")
     found = set()
     for segment in segments:
         if not isinstance(segment, str | UUID):
-            raise TypeError(f"index_segments must have texts or uuid.UUID, got {type(segment).__name__}")
+            raise ArgumentTypeError(
+                f"index_segments must have texts or uuid.UUID, got {type(segment).__name__}"
+            )
         try:
             found.add(str(segment if isinstance(segment, UUID) else UUID(segment)))
         except ValueError:
@@ -176,7 +182,7 @@ def vector_type(schema: Schema, column: str) -> VectorType:
         InvalidInputError: There is no such column, or it has no vectors; the message names it.
     """
     if not isinstance(column, str):
-        raise TypeError(f"nearest: column must be a name, got {type(column).__name__}")
+        raise ArgumentTypeError(f"nearest: column must be a name, got {type(column).__name__}")
     (projected,) = project(schema, ScanOptions(columns=(column,))).columns
     found = projected.output.type if isinstance(projected, DataColumn) else pa.null()
     data_type = _storage(found)
@@ -201,7 +207,7 @@ def vector_type(schema: Schema, column: str) -> VectorType:
 def metric_of(name: str, vectors: VectorType) -> str:
     """Return the metric with a name, in any case; InvalidInputError if it does not fit the vectors."""
     if not isinstance(name, str):
-        raise TypeError(f"nearest: metric must be a name, got {type(name).__name__}")
+        raise ArgumentTypeError(f"nearest: metric must be a name, got {type(name).__name__}")
     metric = _SYNONYMS.get(name.lower(), name.lower())
     if metric not in METRICS:
         raise InvalidInputError(
@@ -294,8 +300,12 @@ def _at_least(name: str, value: Any, least: int) -> int | None:
         number = operator.index(value)
     except TypeError:
         if not isinstance(value, float) or not value.is_integer():
-            raise TypeError(f"nearest: {name} must be an integer, got {type(value).__name__}") from None
+            raise ArgumentTypeError(
+                f"nearest: {name} must be an integer, got {type(value).__name__}"
+            ) from None
         number = int(value)
+    if number >= _TOO_MANY:
+        raise InvalidInputError(f"nearest: {name} must be less than {_TOO_MANY}, got {number}")
     if number < least:
         shown = "Nearest-K must be > 0 but got" if name == "k" else f"nearest: {name} must be >= {least}, got"
         raise InvalidInputError(f"{shown} {number}")
@@ -312,6 +322,6 @@ def _bounds(distance_range: Sequence[float | None] | None) -> tuple[float | None
     bounds = []
     for bound in distance_range:
         if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int | float | np.number)):
-            raise TypeError(f"distance_range must have numbers or None, got {type(bound).__name__}")
+            raise ArgumentTypeError(f"distance_range must have numbers or None, got {type(bound).__name__}")
         bounds.append(None if bound is None else float(bound))
     return bounds[0], bounds[1]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.hints import did_you_mean
 from lance_core.scan.plan.nearest import NearestQuery
 
@@ -53,13 +53,15 @@ def bind_fusion(
 
     Raises:
         InvalidInputError: A value is out of range, or the search has several queries.
-        TypeError: An argument is unknown, or a value has another type.
+        ArgumentTypeError: An argument is unknown, or a value has another type.
     """
     if not isinstance(arguments, Mapping):
-        raise TypeError(f"hybrid must be a mapping, got {type(arguments).__name__}")
+        raise ArgumentTypeError(f"hybrid must be a mapping, got {type(arguments).__name__}")
     for name in arguments:
         if name not in _ARGUMENTS:
-            raise TypeError(f"hybrid: unexpected argument {name!r}{did_you_mean(str(name), _ARGUMENTS)}")
+            raise ArgumentTypeError(
+                f"hybrid: unexpected argument {name!r}{did_you_mean(str(name), _ARGUMENTS)}"
+            )
     given = {name: value for name, value in arguments.items() if value is not None}
     if nearest.is_batch:
         raise InvalidInputError("hybrid: expected one query vector", found=nearest.num_queries)
@@ -76,7 +78,7 @@ def _depth(value: Any, nearest: NearestQuery) -> int:
     try:
         depth = operator.index(value)
     except TypeError:
-        raise TypeError(f"hybrid: depth must be an integer, got {type(value).__name__}") from None
+        raise ArgumentTypeError(f"hybrid: depth must be an integer, got {type(value).__name__}") from None
     if depth < nearest.k:
         raise InvalidInputError("hybrid: depth must be at least k", expected=nearest.k, found=depth)
     least = depth * (nearest.refine_factor or 1)

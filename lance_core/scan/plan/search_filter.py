@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 
 _CONDITION, _SEARCH = "expr_filter", "search_filter"
 
@@ -58,7 +58,7 @@ def divided_argument(value: Any) -> tuple[Any, Any]:
 
     Raises:
         InvalidInputError: The mapping has other keys.
-        TypeError: `search_filter` is no search.
+        ArgumentTypeError: `search_filter` is no search.
     """
     if not isinstance(value, Mapping):
         return (None, value) if _is_search(value) else (value, None)
@@ -66,7 +66,7 @@ def divided_argument(value: Any) -> tuple[Any, Any]:
         raise InvalidInputError("filter", expected=f"{_CONDITION} and {_SEARCH}", found=sorted(value))
     search = value.get(_SEARCH)
     if search is not None and not _is_search(search):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"{_SEARCH} must be a full text query or a VectorSearchQuery, got {type(search).__name__}"
         )
     return value.get(_CONDITION), search

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.arguments import named
+from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.hints import did_you_mean
 from lance_core.index.text.query import (
     Match,
@@ -34,7 +35,7 @@ def bind_text_query(schema: Schema, value: Any) -> TextQuery:
     Raises:
         InvalidInputError: The mapping is no query; the message says where. Or a column does not exist, or has
             no texts.
-        TypeError: The value has another type.
+        ArgumentTypeError: The value has another type.
     """
     query = _parsed(value)
     for column in columns_of(query):
@@ -58,12 +59,15 @@ def _parsed(value: Any) -> TextQuery:
     inner = getattr(value, "inner", None)
     if isinstance(inner, TextQuery):
         return parse_query(query_json(inner))
-    raise TypeError(f"full_text_query must be a text, a query or a mapping, got {type(value).__name__}")
+    raise ArgumentTypeError(
+        f"full_text_query must be a text, a query or a mapping, got {type(value).__name__}"
+    )
 
 
+@named
 def _in_columns(query: TextQuery, columns: Sequence[str]) -> TextQuery:
     if isinstance(columns, str) or not all(isinstance(column, str) for column in columns):
-        raise TypeError("columns of full_text_query must be a list of names")
+        raise ArgumentTypeError("columns of full_text_query must be a list of names")
     if not columns:
         raise InvalidInputError("columns of full_text_query", expected="names of columns", found="none")
     if all(column is not None for column in columns_of(query)):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError, NegativeRowError
+from lance_core.errors import ArgumentTypeError, InvalidInputError, NegativeRowError
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 
 Keys = npt.NDArray[np.uint64]
@@ -27,17 +27,18 @@ def as_keys(values: Any, name: str) -> Keys:
     """Return the integers of a list, an Arrow array or a NumPy array as keys; `name` is for messages.
 
     Raises:
-        TypeError: the values are no integers, or one is null.
+        ArgumentTypeError: the values are no integers, or one is null.
         NegativeRowError: an integer is negative.
         InvalidInputError: an integer has more than 64 bits.
     """
     if isinstance(values, pa.Array | pa.ChunkedArray):
         if values.null_count:
-            raise TypeError(f"{name} must not be null")
+            raise ArgumentTypeError(f"{name} must not be null")
         numbers = values.to_numpy()
     else:
         numbers = np.asarray(values)
-        if numbers.dtype.kind == "f" and len(numbers) and all(isinstance(value, int) for value in values):
+        is_float = numbers.dtype.kind == "f" and numbers.ndim == 1 and bool(len(numbers))
+        if is_float and all(isinstance(value, int) for value in values):
             # NumPy makes floats of a list with integers below and above 63 bits.
             if (least := min(values)) < 0:
                 raise NegativeRowError(f"{name} must not be negative", found=least)
@@ -45,7 +46,7 @@ def as_keys(values: Any, name: str) -> Keys:
     if numbers.dtype == object and all(isinstance(value, int) for value in numbers.flat):
         raise InvalidInputError(f"{name} must have at most 64 bits")
     if numbers.ndim != 1 or (numbers.dtype.kind not in "ui" and len(numbers)):
-        raise TypeError(f"{name} must be a list of integers")
+        raise ArgumentTypeError(f"{name} must be a list of integers")
     if numbers.dtype.kind == "i" and len(numbers) and (least := np.minimum.reduce(numbers)) < 0:
         raise NegativeRowError(f"{name} must not be negative", found=least)
     keys: Keys = numbers.astype(np.uint64)

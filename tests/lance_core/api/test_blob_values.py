@@ -30,7 +30,7 @@ def outcome(run: Callable[[], Any]) -> Any:
     try:
         return run()
     except Exception as error:
-        kinds = (NotImplementedError, OverflowError, ValueError, TypeError)
+        kinds = (NotImplementedError, OverflowError, TypeError, ValueError)
         return next((kind for kind in kinds if isinstance(error, kind)), error)
 
 

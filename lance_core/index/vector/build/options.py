@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -186,7 +186,8 @@ def _number(given: Mapping[str, object], name: str, default: int, least: int, mo
     if name not in given:
         return default
     value = given[name]
-    whole = int(value) if isinstance(value, (int, float, np.integer)) and value == int(value) else None
+    is_whole = isinstance(value, int | np.integer) or (isinstance(value, float) and value.is_integer())
+    whole = int(cast(int, value)) if is_whole else None
     if whole is None or isinstance(value, bool) or not least <= whole <= most:
         raise InvalidInputError(name, expected=f"a whole number from {least} to {most}", found=value)
     return whole
