@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar, cast
 
-from lance_core.counters import tallied
+from lance_core.process.counters import tallied
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -64,7 +64,6 @@ from lance_core.api.fragment import (
 )
 from lance_core.api.io_stats import IOStats, bytes_read_counter, iops_counter
 from lance_core.api.late import import_late
-from lance_core.counters import CacheUse
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -80,6 +79,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
+from lance_core.process.counters import CacheUse
 from lance_core.scan.scanner import cache_stats, set_cache_directory
 from lance_core.scan.session import Session
 from lance_core.scan.statistics import ScanStatistics

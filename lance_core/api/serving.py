@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from lance_core.changes.streamed import add_stream, join_stream, merge_stream
     from lance_core.changes.written import Written, find_written, written_by
     from lance_core.commit.stream_progress import StreamBatch
-    from lance_core.counters import CacheUse, Observer, event_counts, observe
-    from lance_core.deferred import DeferredError
     from lance_core.expressions.sql import parse_type
     from lance_core.expressions.tree import Expression
     from lance_core.expressions.tree import columns as named_columns
@@ -73,6 +71,8 @@ if TYPE_CHECKING:
     from lance_core.maintenance.drop import drop_table, remove_leftovers, withdraw_table
     from lance_core.maintenance.tags import create_tag, delete_tag, update_tag
     from lance_core.pool import map_ahead, set_worker_niceness
+    from lance_core.process.counters import CacheUse, Observer, event_counts, observe
+    from lance_core.process.deferred import DeferredError
     from lance_core.scan.changes import Changes as RowDifferences
     from lance_core.scan.changes import RowSet, compare_versions
     from lance_core.scan.explain import Explanation, PrunedPlan
@@ -288,7 +288,7 @@ _LATE = {
     "BlobStream": "lance_core.scan.snapshot_reads",
     "Branch": "lance_core.table.refs",
     "CREATED_AT": "lance_core.scan.plan.projection",
-    "CacheUse": "lance_core.counters",
+    "CacheUse": "lance_core.process.counters",
     "CleanupPolicy": "lance_core.maintenance.cleanup",
     "CompactionMetrics": "lance_core.changes.compaction",
     "CompactionOptions": "lance_core.changes.compaction",
@@ -299,7 +299,7 @@ _LATE = {
     "DataFileDescription": "lance_core.maintenance.describe_file",
     "DatasetWriteOptions": "lance_core.write.dataset_options",
     "DatasetWriter": "lance_core.write.dataset",
-    "DeferredError": "lance_core.deferred",
+    "DeferredError": "lance_core.process.deferred",
     "Entry": "lance_core.storage",
     "Explanation": "lance_core.scan.explain",
     "Expression": "lance_core.expressions.tree",
@@ -314,7 +314,7 @@ _LATE = {
     "LocalStorage": "lance_core.storage",
     "MergePlan": "lance_core.changes.rows.merge_plan",
     "Mode": "lance_core.write.dataset",
-    "Observer": "lance_core.counters",
+    "Observer": "lance_core.process.counters",
     "PrunedPlan": "lance_core.scan.explain",
     "ROW_ADDRESS": "lance_core.scan.plan.projection",
     "ROW_ID": "lance_core.scan.plan.projection",
@@ -371,7 +371,7 @@ _LATE = {
     "drop_index": "lance_core.changes.drop_index",
     "drop_table": "lance_core.maintenance.drop",
     "either": "lance_core.scan.plan.bind",
-    "event_counts": "lance_core.counters",
+    "event_counts": "lance_core.process.counters",
     "explain_cleanup": "lance_core.maintenance.cleanup",
     "explain_plan": "lance_core.scan.snapshot_reads",
     "file_version": "lance_core.write.dataset_options",
@@ -390,7 +390,7 @@ _LATE = {
     "merge_stream": "lance_core.changes.streamed",
     "named_columns": "lance_core.expressions.tree:columns",
     "near_names": "lance_core.hints",
-    "observe": "lance_core.counters",
+    "observe": "lance_core.process.counters",
     "open_snapshot": "lance_core.table.snapshot",
     "optimize_indices": "lance_core.changes.indexing.optimize",
     "parse_type": "lance_core.expressions.sql",

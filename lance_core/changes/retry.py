@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from lance_core.arguments import named
 from lance_core.commit.transaction_lookup import find_committed
-from lance_core.counters import RETRIES
 from lance_core.errors import CommitConflictError, InvalidInputError
+from lance_core.process.counters import RETRIES
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 

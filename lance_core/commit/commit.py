@@ -27,7 +27,6 @@ from lance_core.commit.index_section import DeferredMoves
 from lance_core.commit.next_manifest import TableSettings, dictionary_values, next_manifest
 from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
 from lance_core.commit.transaction_lookup import require_operation
-from lance_core.counters import COMMITS, CONFLICTS, RETRIES
 from lance_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -40,6 +39,7 @@ from lance_core.errors import (
 )
 from lance_core.maintenance.auto_cleanup import auto_clean_up
 from lance_core.pool import run_all
+from lance_core.process.counters import COMMITS, CONFLICTS, RETRIES
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table.deletions import Offsets

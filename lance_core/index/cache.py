@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import TypeVar, cast
 
-from lance_core.counters import CacheUse, HitCounter, note
-from lance_core.forks import begin_anew_after_fork
+from lance_core.process.counters import CacheUse, HitCounter, note
+from lance_core.process.forks import begin_anew_after_fork
 
 T = TypeVar("T")
 

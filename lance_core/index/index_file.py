@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.counters import note
 from lance_core.encodings.values import concat_arrays
 from lance_core.errors import CorruptFileError
 from lance_core.file.column_readers import ColumnReader
@@ -16,6 +15,7 @@ from lance_core.file.data_file import ModernFile, open_data_file
 from lance_core.file.footer import FileVersion
 from lance_core.file.page_errors import located
 from lance_core.file.page_ranges import decode_page_ranges
+from lance_core.process.counters import note
 from lance_core.schema import Field, Schema, leaves, nodes
 from lance_core.storage.base import ReadableFile
 

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lance_core.counters import note_item
 from lance_core.index.cache import IndexCache
 from lance_core.index.index_file import IndexFile
 from lance_core.index.moving.moved_rows import Addresses, MovesInTurn
 from lance_core.index.moving.reused_fragments import moves_of
+from lance_core.process.counters import note_item
 from lance_core.storage import Storage
 from lance_core.table.indices import IndexSegment
 from lance_core.table.snapshot import Snapshot

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lance_core.counters import PLANNED_PAGES, PRUNED_PAGES
+from lance_core.process.counters import PLANNED_PAGES, PRUNED_PAGES
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import IndexUse
 from lance_core.scan.plan.options import ColumnOrdering

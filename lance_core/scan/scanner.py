@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.arguments import named, named_arguments
-from lance_core.counters import CacheUse
 from lance_core.kernels import io_counts
+from lance_core.process.counters import CacheUse
 from lance_core.scan.arguments import column_names
 from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import ScanOptions

@@ -11,10 +11,10 @@ import os
 from collections.abc import Mapping
 
 from lance_core.arguments import named_arguments
-from lance_core.counters import CacheUse
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
 from lance_core.index.cache import IndexCache
+from lance_core.process.counters import CacheUse
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions

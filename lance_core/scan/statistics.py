@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from lance_core.counters import Tally
+from lance_core.process.counters import Tally
 
 _log = logging.getLogger(__name__)
 

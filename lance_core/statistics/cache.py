@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 
-from lance_core.counters import CacheUse, HitCounter
-from lance_core.forks import begin_anew_after_fork
+from lance_core.process.counters import CacheUse, HitCounter
+from lance_core.process.forks import begin_anew_after_fork
 
 # Imported late: most processes never use a filter.
 if TYPE_CHECKING:

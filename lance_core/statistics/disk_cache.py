@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lance_core.forks import begin_anew_after_fork
+from lance_core.process.forks import begin_anew_after_fork
 from lance_core.statistics.bound_encoding import decode_bounds, encode_bounds
 from lance_core.statistics.checksummed_batch import DamagedBatch, seal, unseal
 from lance_core.statistics.column_statistics import statistics_schema

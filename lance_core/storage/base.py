@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.counters import step
 from lance_core.errors import CorruptFileError
 from lance_core.kernels import Block, PieceReader
+from lance_core.process.counters import step
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
 from lance_core.storage.commit_lock import CommitLock
 

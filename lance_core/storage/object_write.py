@@ -12,9 +12,9 @@ import obstore
 from obstore.exceptions import AlreadyExistsError as ObjectExistsError
 from obstore.exceptions import NotSupportedError, PermissionDeniedError, UnauthenticatedError
 
-from lance_core.deferred import DeferredError
 from lance_core.errors import AlreadyExistsError, PutUnknownError, StorageError, UnsupportedFeatureError
 from lance_core.kernels import count_write
+from lance_core.process.deferred import DeferredError
 from lance_core.storage.base import Bytes, WritableFile
 from lance_core.storage.object_errors import FAILURES, store_error
 from lance_core.storage.object_options import Clients

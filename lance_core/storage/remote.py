@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lance_core.counters import tallied
 from lance_core.errors import StorageError
 from lance_core.kernels import Block, count_read
+from lance_core.process.counters import tallied
 from lance_core.storage.base import ReadableFile
 from lance_core.storage.coalesce import MergedRange
 

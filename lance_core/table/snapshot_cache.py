@@ -5,8 +5,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
-from lance_core.counters import CacheUse, HitCounter
-from lance_core.forks import begin_anew_after_fork
+from lance_core.process.counters import CacheUse, HitCounter
+from lance_core.process.forks import begin_anew_after_fork
 from lance_core.storage import Storage
 from lance_core.table.manifest import Manifest
 from lance_core.table.versions import manifest_identity

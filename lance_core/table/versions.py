@@ -24,7 +24,7 @@ from lance_core.errors import (
     StorageError,
     VersionNotFoundError,
 )
-from lance_core.forks import begin_anew_after_fork
+from lance_core.process.forks import begin_anew_after_fork
 from lance_core.storage import Storage, held
 from lance_core.table.manifest_store import (
     latest_in_store,

@@ -71,7 +71,7 @@ def test_a_failure_names_the_argument_of_a_wrong_type(arguments: dict[str, Any])
         {"names": ["a"], "by_name": {"a": 1}, "mode": "b", "wait": timedelta(), "each": {"a"}},
         {"share": 1, "options": {"count": 3}, "pair": ("a", "b"), "unknown": 5, "other": object()},
     ],
-    ids=str,
+    ids=["nothing", "right types", "similar types"],
 )
 def test_other_failures_stay_as_they_are(arguments: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="as before") as raised:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.counters import note
 from lance_core.index.row_sets import Keys
 from lance_core.index.text.analyzer import Token
 from lance_core.index.text.arrays import float32s, uint32s
@@ -16,6 +15,7 @@ from lance_core.index.text.partition import Partition
 from lance_core.index.text.query import Match, Phrase
 from lance_core.index.text.scores import Collection
 from lance_core.kernels import best_documents, match_phrase
+from lance_core.process.counters import note
 
 Scores = npt.NDArray[np.float32]
 

@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.counters import note
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.segments import OpenSegment
 from lance_core.index.vector.codes.stored_codes import ROW_KEY, CodedRows, Question, row_keys
@@ -28,6 +27,7 @@ from lance_core.index.vector.probes import first_probes
 from lance_core.index.vector.segment_search import Neighbours, SegmentQuery
 from lance_core.kernels import BestRows, Graph
 from lance_core.pool import run_all
+from lance_core.process.counters import note
 
 
 @dataclass(frozen=True, slots=True)

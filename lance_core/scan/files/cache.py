@@ -6,11 +6,11 @@ import threading
 from collections import OrderedDict
 from typing import TypeVar
 
-from lance_core.counters import CacheUse, HitCounter
 from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import DataFileReader, open_data_file
-from lance_core.forks import begin_anew_after_fork
 from lance_core.index.cache import IndexCache
+from lance_core.process.counters import CacheUse, HitCounter
+from lance_core.process.forks import begin_anew_after_fork
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.files.opened import OpenedFile, OpenFile
 from lance_core.statistics.cache import StatisticsCache

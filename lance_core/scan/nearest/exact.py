@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lance_core.counters import note_rows
-from lance_core.deferred import DeferredError, Lookahead
 from lance_core.expressions.tree import Expression
 from lance_core.pool import num_workers
+from lance_core.process.counters import note_rows
+from lance_core.process.deferred import DeferredError, Lookahead
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.candidates import Candidates, best_of_all
 from lance_core.scan.nearest.comparing import Comparer, NearestRows

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Protocol
 from weakref import WeakSet
 
-from lance_core.forks import begin_anew_after_fork
+from lance_core.process.forks import begin_anew_after_fork
 
 _TAKE_BACK_SECONDS = 0.1
 """Shortest time between two calls of borrowers."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_core.counters import note_rows
-from lance_core.deferred import Lookahead
 from lance_core.file.page_ranges import PageRange
 from lance_core.pool import map_ahead
+from lance_core.process.counters import note_rows
+from lance_core.process.deferred import Lookahead
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.pruning import CandidateRange, Pruner
 from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan

@@ -15,9 +15,9 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
-from lance_core.deferred import DeferredError
 from lance_core.file.page_ranges import PageRange
 from lance_core.kernels import take_rows
+from lance_core.process.deferred import DeferredError
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn, pages_at
 from lance_core.scan.read.fragments import FragmentReader

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.counters import PAGE_READS
 from lance_core.encodings.values import as_buffer, fixed_bits
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.comparisons import FLIPPED, viewed
@@ -33,6 +32,7 @@ from lance_core.expressions.tree import (
     walk,
 )
 from lance_core.file.page_ranges import PageRange
+from lance_core.process.counters import PAGE_READS
 
 # A condition is evaluated for the items of a dictionary if there are this many rows per item at least.
 _ROWS_PER_ITEM = 4

@@ -14,12 +14,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from lance_core.counters import observed, step
-from lance_core.deferred import Lookahead, Results
 from lance_core.errors import LanceError
 from lance_core.file.page_ranges import PageRange, decode_page_ranges
-from lance_core.forks import check_process
 from lance_core.pool import Flow, worker_pool
+from lance_core.process.counters import observed, step
+from lance_core.process.deferred import Lookahead, Results
+from lance_core.process.forks import check_process
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.run.budget import MemoryBudget, Reservation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lance_core.counters import note_rows
-from lance_core.deferred import Lookahead
+from lance_core.process.counters import note_rows
+from lance_core.process.deferred import Lookahead
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.page_cuts import cut_rows

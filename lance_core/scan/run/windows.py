@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from lance_core.counters import note_rows
-from lance_core.deferred import Lookahead
+from lance_core.process.counters import note_rows
+from lance_core.process.deferred import Lookahead
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener, FragmentReader

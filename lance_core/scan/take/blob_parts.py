@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from lance_core.deferred import Lookahead
 from lance_core.errors import InvalidInputError
 from lance_core.pool import num_workers
+from lance_core.process.deferred import Lookahead
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES
 from lance_core.scan.plan.projection import ROW_ADDRESS
 from lance_core.scan.read.blobs import BlobPlace, large_binary, read_places

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.counters import TAKEN_ROWS, note, note_rows, step
 from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError
 from lance_core.kernels import PlainPages, take_rows
 from lance_core.pool import map_ahead, run_all
+from lance_core.process.counters import TAKEN_ROWS, note, note_rows, step
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import DataColumn, Projection, descriptor_column

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from weakref import WeakValueDictionary
 
-from lance_core.forks import begin_anew_after_fork
+from lance_core.process.forks import begin_anew_after_fork
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import ComputedColumn, Projection, project_taken

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import subprocess
@@ -78,31 +77,28 @@ from flight_server.cli import app
 try:
     app(sys.argv[2:], prog_name="lance-flight")
 finally:
-    print([name for name in sys.argv[1].split() if name in sys.modules])
+    print(*[name for name in sys.argv[1].split() if name in sys.modules])
 """
 
 
 @pytest.mark.parametrize(
     ("arguments", "needed"),
     [
-        (["--version"], set()),
-        (["--help"], {"rich"}),
-        (["serve", "--help"], {"rich"}),
-        (["ls", "SERVER"], {"rich", "pyarrow"}),
-        (["head", "SERVER/trips", "-n", "1"], {"rich", "pyarrow"}),
-        (["scan", "SERVER/trips", "--limit", "1"], {"rich", "pyarrow"}),
-        (["head", "ROOT/ns/vectors.lance", "-n", "1"], {"rich", "pyarrow", "lance_core.api"}),
+        ("--version", ""),
+        ("--help", "rich"),
+        ("serve --help", "rich"),
+        ("ls SERVER", "pyarrow rich"),
+        ("head SERVER/trips -n 1", "pyarrow rich"),
+        ("scan SERVER/trips --limit 1", "pyarrow rich"),
+        ("head ROOT/ns/vectors.lance -n 1", "lance_core.api pyarrow rich"),
     ],
-    ids=" ".join,
 )
-def test_verbs_import_what_they_need(
-    arguments: list[str], needed: set[str], root: Root, server: RunningServer
-) -> None:
+def test_verbs_import_what_they_need(arguments: str, needed: str, root: Root, server: RunningServer) -> None:
     """Importing all of them takes longer than most verbs run."""
-    words = [word.replace("SERVER", server.uri).replace("ROOT", str(root.path)) for word in arguments]
+    words = [word.replace("SERVER", server.uri).replace("ROOT", str(root.path)) for word in arguments.split()]
     command = [sys.executable, "-c", STARTED, HEAVY, *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert set(ast.literal_eval(done.stdout.splitlines()[-1])) == needed, done.stdout
+    assert done.stdout.splitlines()[-1].split() == needed.split(), done.stdout
 
 
 @pytest.mark.parametrize("arguments", [[], ["launch"], ["head"], ["head", "x", "--rows", "-1"], ["serve"]])

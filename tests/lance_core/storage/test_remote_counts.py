@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lance_core.counters import Tally
+from lance_core.process.counters import Tally
 from lance_core.storage import remote
 from lance_core.storage.remote import RemoteFile
 

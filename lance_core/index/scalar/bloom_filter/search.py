@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from lance_core.counters import note
 from lance_core.errors import CorruptFileError
 from lance_core.index.scalar.answers import Answer
 from lance_core.index.scalar.questions import IsNull, OneOf, Question
@@ -26,6 +25,7 @@ from lance_core.index.scalar.sorted_keys import is_bytes, strings_of
 from lance_core.index.scalar.zones import Zones, read_zones
 from lance_core.index.segments import OpenSegment
 from lance_core.kernels import hash_strings
+from lance_core.process.counters import note
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lance_core.counters import note
 from lance_core.errors import CorruptFileError
 from lance_core.index.index_file import IndexFile
 from lance_core.index.row_sets import Bitmaps, Keys
@@ -36,6 +35,7 @@ from lance_core.index.scalar.sorted_keys import (
     sorted_keys,
 )
 from lance_core.index.segments import OpenSegment
+from lance_core.process.counters import note
 
 _LOOKUP = "page_lookup.lance"
 _DATA = "page_data.lance"

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.counters import note
 from lance_core.index.scalar.answers import Answer
 from lance_core.index.scalar.questions import Between, IsNull, OneOf, Question, StartsWith
 from lance_core.index.scalar.zones import Zones, read_zones
 from lance_core.index.segments import OpenSegment
+from lance_core.process.counters import note
 from lance_core.statistics import intervals
 from lance_core.statistics.collect import has_bounds
 from lance_core.statistics.intervals import Flags, Values

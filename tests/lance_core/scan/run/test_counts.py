@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.counters import PAGE_READS
+from lance_core.process.counters import PAGE_READS
 from lance_core.scan.run.filter_windows import FilterRead
 from lance_core.scan.run.row_filter import Matches
 

@@ -14,8 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import ParamSpec, TypeAlias, TypeVar
 
-from lance_core.forks import begin_anew_after_fork
 from lance_core.kernels import thread_reads
+from lance_core.process.forks import begin_anew_after_fork
 
 P = ParamSpec("P")
 R = TypeVar("R")

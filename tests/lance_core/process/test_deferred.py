@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lance_core.deferred import DeferredError, Lookahead, Results
 from lance_core.errors import CorruptFileError
+from lance_core.process.deferred import DeferredError, Lookahead, Results
 
 
 def failing_after(num_items: int) -> Iterator[int]:

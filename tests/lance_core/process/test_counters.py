@@ -11,7 +11,7 @@ import pytest
 
 import lance_core
 from lance_core.api.serving import event_counts
-from lance_core.counters import COMMITS, EventCounter
+from lance_core.process.counters import COMMITS, EventCounter
 
 TABLE = pa.table({"id": list(range(1000)), "name": [f"n{i}" for i in range(1000)]})
 
