@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError
+from lance_core.errors import InvalidInputError, LanceError
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS
@@ -190,7 +190,8 @@ def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy:
     masks = index_masks(snapshot, options, files)
     if masks is None:
         return None
-    addresses = found_addresses(snapshot, plan, masks)
+    found = found_addresses(snapshot, plan, masks)
+    addresses = None if found is None else _passing(snapshot, options, *found)
     if addresses is None:
         addresses = _few_addresses(snapshot, plan, masks, files)
     if addresses is None:
@@ -202,6 +203,29 @@ def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy:
     except InvalidInputError:  # these rows do not fit into one batch
         return None
     return pa.Table.from_batches([batch.slice(first, None if end is None else end - first)], plan.schema)
+
+
+def _passing(
+    snapshot: Snapshot, options: ScanOptions, candidates: RowIds, left: Sequence[int]
+) -> RowIds | None:
+    """Return the addresses of candidates that meet the conditions `left` of a filter; None if a scan has to
+    find them.
+    """
+    if not left:
+        return candidates
+    assert options.filter is not None
+    if snapshot.storage.is_remote:
+        return None
+    from lance_core.expressions.tree import conjuncts
+    from lance_core.scan.session import session_of
+    from lance_core.scan.take.candidates import passing_candidates
+
+    conditions = [conjuncts(options.filter)[number] for number in left]  # guards have the least numbers
+    taker = session_of(snapshot).input_taker(snapshot, conditions)
+    try:
+        return passing_candidates(conditions, taker, candidates)
+    except LanceError:  # a scan names the condition and the page, unless it does without them
+        return None
 
 
 def _first_rows(

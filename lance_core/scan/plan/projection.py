@@ -187,6 +187,11 @@ _known_filtered: WeakKeyDictionary[
 ] = WeakKeyDictionary()
 
 
+def project_inputs(schema: Schema, expressions: Sequence[Expression]) -> Projection:
+    """Return the top-level columns that expressions name, with the fields that they read."""
+    return _projection(_inputs(schema, *expressions), schema)
+
+
 def expression_schema(schema: Schema, found: Sequence[pa.Field] = ()) -> pa.Schema:
     """Return the columns that expressions may name: the columns of the table, the row columns, and the
     columns `found` that a search adds.
