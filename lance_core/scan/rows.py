@@ -66,8 +66,12 @@ def plan_runs(
         from lance_core.scan.ordered import ordered_runs  # late: most scans keep the order of the rows
 
         scan = ordered_runs
-    elif options.limit is not None and len(plan.fragment_scans) == 1:
-        few = _first_rows(snapshot, plan, files, strategy, _FEW_BYTES)
+    else:
+        few = None
+        if options.filter is not None:
+            few = _found_rows(snapshot, plan, files, strategy, _FEW_BYTES)
+        elif options.limit is not None and len(plan.fragment_scans) == 1:
+            few = _first_rows(snapshot, plan, files, strategy, _FEW_BYTES)
         if few is not None:
             scan = partial(_runs_of, few)
     with closing(scan(snapshot, plan, budget, files, strategy)) as runs:
@@ -114,15 +118,13 @@ def plan_table(
 ) -> pa.Table:
     """Return the rows of a plan as one table; see `scan_table`, whose errors these are."""
     if not plan.options.order_by and not plan.options.is_search:
-        options = plan.options
-        if options.filter is not None and options.use_scalar_index and snapshot.manifest.searchable_segments:
-            taken = _found_table(snapshot, plan, files, strategy)
-            if taken is not None:
-                return taken
-        elif options.limit is not None:
+        few = None
+        if plan.options.filter is not None:
+            few = _found_rows(snapshot, plan, files, strategy)
+        elif plan.options.limit is not None:
             few = _first_rows(snapshot, plan, files, strategy)
-            if few is not None:
-                return pa.Table.from_batches([few], plan.schema)
+        if few is not None:
+            return pa.Table.from_batches([few], plan.schema)
         return scan_table(snapshot, plan, files, strategy)
     with closing(plan_runs(snapshot, plan, budget, files, replace(strategy, is_stream=False))) as runs:
         return pa.Table.from_batches([run.rows for run in runs], plan.schema)
@@ -179,11 +181,19 @@ def _few_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files
     return None if len(addresses) > FEW_ROWS else np.sort(addresses)
 
 
-def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy) -> pa.Table | None:
-    """Return the rows of a plan by single takes, if indices find all of them and they are few; else None."""
+def _found_rows(
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, most_bytes: int | None = None
+) -> pa.RecordBatch | None:
+    """Return the rows of a plan with a filter by one take, if indices find all of them and they are few.
+
+    Return None otherwise, if takes do not give the rows of this scan, or if the rows may have more than
+    `most_bytes`.
+    """
+    options = plan.options
+    if not options.use_scalar_index or not snapshot.manifest.searchable_segments:
+        return None
     from lance_core.scan.run.index_masks import found_addresses, index_masks  # late: few tables have indices
 
-    options = plan.options
     taker = _taker(snapshot, options, files, strategy)
     if taker is None:
         return None
@@ -191,40 +201,43 @@ def _found_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy:
     if masks is None:
         return None
     found = found_addresses(snapshot, plan, masks)
-    addresses = None if found is None else _passing(snapshot, options, *found)
+    addresses = None if found is None else _passing(snapshot, options, taker, *found)
     if addresses is None:
         addresses = _few_addresses(snapshot, plan, masks, files)
     if addresses is None:
         return None
-    first = options.offset or 0
-    end = None if options.limit is None else first + options.limit
     try:
-        batch = taker.by_address(addresses)
+        first = options.offset or 0
+        addresses = addresses[first : None if options.limit is None else first + options.limit]
+        if most_bytes is not None and taker.estimated_bytes(addresses) > most_bytes:
+            return None
+        return taker.of_live(addresses)
     except InvalidInputError:  # these rows do not fit into one batch
         return None
-    return pa.Table.from_batches([batch.slice(first, None if end is None else end - first)], plan.schema)
 
 
 def _passing(
-    snapshot: Snapshot, options: ScanOptions, candidates: RowIds, left: Sequence[int]
+    snapshot: Snapshot, options: ScanOptions, taker: RowTaker, candidates: RowIds, left: Sequence[int]
 ) -> RowIds | None:
-    """Return the addresses of candidates that meet the conditions `left` of a filter; None if a scan has to
-    find them.
+    """Return the addresses of live candidates that meet the conditions `left` of a filter; None if a scan has
+    to find them.
     """
-    if not left:
-        return candidates
-    assert options.filter is not None
+    live = taker.addresses.only_live(candidates)
+    if not left or not len(live):
+        return live
     if snapshot.storage.is_remote:
         return None
     from lance_core.expressions.tree import conjuncts
     from lance_core.scan.session import session_of
     from lance_core.scan.take.candidates import passing_candidates
 
-    conditions = [conjuncts(options.filter)[number] for number in left]  # guards have the least numbers
-    taker = session_of(snapshot).input_taker(snapshot, conditions)
+    assert options.filter is not None
+    parts = conjuncts(options.filter)
+    conditions = [parts[number] for number in left]  # guards have the least numbers
+    inputs = session_of(snapshot).input_taker(snapshot, conditions)
     try:
-        return passing_candidates(conditions, taker, candidates)
-    except LanceError:  # a scan names the condition and the page, unless it does without them
+        return passing_candidates(conditions, inputs, live)
+    except LanceError:  # the error of a scan names the condition and the page
         return None
 
 

@@ -256,8 +256,8 @@ def test_every_action_has_a_method_and_every_error_a_class(client: Client) -> No
         if isinstance(kind, type) and issubclass(kind, lance_core.errors.LanceError)
     }
     storage = {"FileMissingError", "AlreadyExistsError", "PutUnknownError"}  # all a StorageError here
-    # A server never raises the first. The others are an InvalidInputError here.
-    kinds = {"ArgumentTypeError", "ColumnTypeError", "NegativeRowError", "TooLargeError", "UnknownColumnError"}
-    for name in errors.keys() - storage - kinds - {"MissingNameError"}:
+    # A server never raises MissingNameError. The others are an InvalidInputError here.
+    others = {"ArgumentTypeError", "ColumnTypeError", "MissingNameError", "NegativeRowError", "TooLargeError"}
+    for name in errors.keys() - storage - others - {"UnknownColumnError"}:
         builtin = {kind for kind in errors[name].__mro__ if kind.__module__ == "builtins"}
         assert builtin <= set(getattr(flight_client, name).__mro__)

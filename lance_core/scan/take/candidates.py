@@ -16,20 +16,19 @@ from lance_core.scan.take.row_taker import RowTaker
 
 
 def passing_candidates(conditions: Sequence[Expression], taker: RowTaker, addresses: Keys) -> Keys:
-    """Return the addresses of the live candidates that meet all conditions, in their order.
+    """Return the addresses of live candidates that meet all conditions, in their order.
 
     Args:
         conditions: Conditions in the order in which they are evaluated: each for rows that met those before.
         taker: Takes the columns that the conditions name.
-        addresses: Addresses of candidates. Deleted rows may be among them.
+        addresses: Addresses of live candidates.
 
     Raises:
         LanceError: something cannot be read, or a condition cannot be evaluated.
     """
     from lance_core.expressions import evaluate  # late: most processes do not filter
 
-    addresses = taker.addresses.only_live(addresses)
-    batch = taker.by_address(addresses)
+    batch = taker.of_live(addresses)
     values = {name: [array] for name, array in zip(batch.schema.names, batch.columns, strict=True)}
     for condition in conditions:
         chosen = places(evaluate.passing(condition, batch_of(values, len(addresses))))

@@ -94,34 +94,43 @@ class RowTaker:
 
     def by_offset(self, offsets: Keys, fragments: Sequence[Fragment] | None = None) -> pa.RecordBatch:
         """Return the rows at `offsets`; see `AddressFinder.at_offsets`. Raises LanceError if a read fails."""
-        return self._rows(self.addresses.at_offsets(offsets, fragments))
+        return self.of_live(self.addresses.at_offsets(offsets, fragments))
 
     def by_row_id(self, row_ids: Keys) -> pa.RecordBatch:
         """Return the rows of `row_ids`; see `AddressFinder.of_row_ids`. Raises LanceError if a read fails."""
-        return self._rows(self.addresses.of_row_ids(row_ids))
+        return self.of_live(self.addresses.of_row_ids(row_ids))
 
     def by_address(self, addresses: Keys) -> pa.RecordBatch:
         """Return the rows at `addresses`; see `AddressFinder.only_live`; errors are those of a scan."""
-        return self._rows(self.addresses.only_live(addresses))
+        return self.of_live(self.addresses.only_live(addresses))
+
+    def of_live(self, addresses: Keys) -> pa.RecordBatch:
+        """Return the rows at live addresses, which may be in any order; errors are those of a scan."""
+        TAKEN_ROWS.add(amount=len(addresses))
+        note("rows_taken", len(addresses))
+        return self._read(addresses)
 
     def of_live_rows(
         self, scans: Sequence[FragmentScan], most_bytes: int | None = None
     ) -> pa.RecordBatch | None:
         """Return live rows of fragments in the order of a plan; None if they may have more than `most_bytes`.
 
-        The size is estimated from the mean size of the rows of each fragment. Raises LanceError if something
-        cannot be read.
+        The size is that of `estimated_bytes`. Raises LanceError if something cannot be read.
         """
-        if most_bytes is not None:
-            num_bytes = 0.0
-            for fragment_id, start, end in scans:
-                columns = self._open.get(self._fragments[fragment_id]).columns(self._opener)
-                num_bytes += (end - start) * sum([column.bytes_per_row for column in columns])
-            if num_bytes > most_bytes:
-                return None
+        addresses = self.addresses.of_live_rows(scans)
+        if most_bytes is not None and self.estimated_bytes(addresses) > most_bytes:
+            return None
         for fragment_id, start, end in scans:
             note_rows(fragment_id, 1, end - start)
-        return self._read(self.addresses.of_live_rows(scans))
+        return self._read(addresses)
+
+    def estimated_bytes(self, addresses: Keys) -> float:
+        """Return about how many bytes the rows at live addresses have, by the mean of their fragments."""
+        num_bytes = 0.0
+        for fragment_id, chosen in grouped(fragments_of(addresses)):
+            columns = self._open.get(self._fragments[fragment_id]).columns(self._opener)
+            num_bytes += len(addresses[chosen]) * sum([column.bytes_per_row for column in columns])
+        return num_bytes
 
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows at live addresses in batches of about `aimed_bytes`.
@@ -139,7 +148,7 @@ class RowTaker:
             rows = max(1, min(most, aimed_bytes * known_rows // max(known_bytes, 1)))
             rows = self._fitting(addresses[start : start + rows], aimed_bytes)
             with step("decode"):
-                batch = self._rows(addresses[start : start + rows])
+                batch = self.of_live(addresses[start : start + rows])
             self._last = batch.num_rows, batch.get_total_buffer_size()
             start += rows
             yield batch
@@ -164,7 +173,7 @@ class RowTaker:
         num_rows = len(addresses)
         if not self._blobs or num_rows < 2:
             return num_rows
-        arrays = self._descriptors._rows(addresses).columns
+        arrays = self._descriptors.of_live(addresses).columns
         fields = [column.described for column in self._blobs if column.described is not None]
         while num_rows > 1 and sum(map(described_bytes, fields, arrays)) > num_bytes:
             num_rows //= 2
@@ -216,18 +225,12 @@ class RowTaker:
             elif len(self.schema):
                 yield join_batches(parts, self.schema)
             else:
-                yield self._rows(addresses)
+                yield self.of_live(addresses)
 
     @cached_property
     def has_dictionaries(self) -> bool:
         """Whether the schema has a dictionary type, at any depth."""
         return any(holds_dictionary(field.type) for field in self.schema)
-
-    def _rows(self, addresses: Keys) -> pa.RecordBatch:
-        """Return the rows at live addresses, which may be in any order."""
-        TAKEN_ROWS.add(amount=len(addresses))
-        note("rows_taken", len(addresses))
-        return self._read(addresses)
 
     def _read(self, addresses: Keys) -> pa.RecordBatch:
         """Return the rows at live addresses, which do not count as taken."""
