@@ -1,6 +1,7 @@
 """GetFlightInfo: plan a scan, with one endpoint per range of its rows."""
 
 import json
+import struct
 
 import pyarrow as pa
 from pyarrow import flight
@@ -61,4 +62,5 @@ def _locations(service: Service, planned: PlannedScan) -> list[list[flight.Locat
 
 def expiration_time(expires: int) -> pa.TimestampScalar:
     """Return seconds since the epoch as the timestamp of an endpoint."""
-    return pa.scalar(expires, pa.timestamp("s", tz="UTC")).cast(pa.timestamp("ns", tz="UTC"))
+    nanoseconds = struct.pack("<q", expires * 10**9)  # `pyarrow.scalar` would import pandas
+    return pa.Array.from_buffers(pa.timestamp("ns", tz="UTC"), 1, [None, pa.py_buffer(nanoseconds)])[0]

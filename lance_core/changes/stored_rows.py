@@ -17,6 +17,7 @@ from lance_core.scan.plan.projection import CREATED_AT, ROW_ID
 from lance_core.scan.read.blobs import blob_descriptors
 from lance_core.scan.run.stored_scan import with_places
 from lance_core.schema import Field
+from lance_core.schema.arrow_values import numbers_of
 from lance_core.table.row_ids import RowIds
 from lance_core.table.row_versions import Versions
 from lance_core.table.snapshot import Snapshot
@@ -84,7 +85,7 @@ def stored_rows(
             with_places(column, fields[name]) if keep else column
             for column, name, keep in zip(batch.columns, names, kept, strict=False)
         ]
-        row_ids, created_at = (batch.column(name).to_numpy() for name in (ROW_ID, CREATED_AT))
+        row_ids, created_at = (numbers_of(batch.column(name)) for name in (ROW_ID, CREATED_AT))
         yield StoredRows(columns, row_ids, created_at, addresses_of(batch))
 
 

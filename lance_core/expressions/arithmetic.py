@@ -27,6 +27,7 @@ from lance_core.expressions.coercion import (
 from lance_core.expressions.comparisons import Datum, viewed
 from lance_core.expressions.functions.temporal import moved
 from lance_core.expressions.tree import Call, Expression, Literal
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 
 _MOST_DIGITS = 38
 _MOST_WIDE_DIGITS = 76
@@ -214,14 +215,14 @@ def _remainder(left: Datum, right: Datum) -> Datum:
     length = len(left) if isinstance(left, pa.Array) else len(right)
     left, right = (pa.repeat(side, length) if isinstance(side, pa.Scalar) else side for side in (left, right))
     valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
-    one = pa.scalar(1, right.type)
-    dividend = pc.fill_null(left, pa.scalar(0, left.type)).to_numpy(zero_copy_only=False)
-    divisor = pc.if_else(valid, right, one).to_numpy(zero_copy_only=False)
+    zero, one = scalar_of(0).cast(left.type), scalar_of(1).cast(right.type)
+    dividend = numbers_of(pc.fill_null(left, zero))
+    divisor = numbers_of(pc.if_else(valid, right, one))
     if types.is_integer(right.type) and not divisor.all():
         raise pa.ArrowInvalid("divide by zero")
     with np.errstate(all="ignore"):
         rest = np.fmod(dividend, divisor)
-    return pc.if_else(valid, pa.array(rest, left.type), pa.scalar(None, left.type))
+    return pc.if_else(valid, array_of(rest).cast(left.type), scalar_of(None, left.type))
 
 
 def _negated(operand: Datum, data_type: pa.DataType) -> Datum:

@@ -46,6 +46,7 @@ from lance_core.expressions.tree import (
     StartsWith,
     StoredJson,
 )
+from lance_core.schema.arrow_values import array_of_scalars, scalar_of
 
 
 def describe(expression: Expression) -> str:
@@ -70,7 +71,7 @@ def shown(value: pa.Scalar) -> str:
 
 def literal(value: object, data_type: pa.DataType | None = None) -> Literal:
     """Return the node of a constant from a Python value."""
-    return Literal(pa.scalar(value, data_type))
+    return Literal(scalar_of(value, data_type))
 
 
 def time_literal(text: Literal, data_type: pa.DataType) -> Literal:
@@ -188,7 +189,7 @@ def _placed(op: str, operand: Expression, at: pa.Scalar, side: int) -> Expressio
     below it (-1).
     """
     if side and op in ("=", "!="):
-        never = IsIn(operand, pa.array([], at.type), False)
+        never = IsIn(operand, pa.nulls(0, at.type), False)
         return never if op == "=" else Not(never)
     is_less = op in ("<", "<=")
     if side > 0:
@@ -233,7 +234,7 @@ def cast(operand: Expression, data_type: pa.DataType, *, try_cast: bool = False)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidInputError(f"{describe(operand)} cannot become {data_type}: {error}") from None
     try:
-        casts.cast(pa.array([], value_type(operand.type)), data_type)
+        casts.cast(pa.nulls(0, value_type(operand.type)), data_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InvalidInputError(f"{describe(operand)} cannot become {data_type}") from None
     return Cast(operand, data_type, try_cast)
@@ -326,7 +327,7 @@ def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
     found: list[Expression] = list(others)
     if len(others) < len(values) or not others:
         _check_comparable(operand)
-        found.insert(0, IsIn(operand, pa.array(exact, common), has_null))
+        found.insert(0, IsIn(operand, array_of_scalars(exact, common), has_null))
     return disjunction(found)
 
 

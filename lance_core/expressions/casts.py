@@ -11,6 +11,7 @@ import pyarrow.types as types
 
 from lance_core.expressions.coercion import as_decimal, is_string, seconds
 from lance_core.expressions.comparisons import Datum, viewed, without_negative_scale
+from lance_core.schema.arrow_values import scalar_of
 
 # These are no Arrow arrays, because making an array imports pandas, if installed, into every process that
 # filters.
@@ -141,7 +142,7 @@ def _to_text(datum: Datum, data_type: pa.DataType) -> Datum:
             text = pc.binary_join_element_wise(
                 pc.replace_substring_regex(local, r"\.0+$", ""),
                 pc.replace_substring_regex(zone, "^(...)", r"\1:").cast(data_type),
-                pa.scalar("", data_type),
+                scalar_of("", data_type),
             )
             text = pc.replace_substring_regex(text, r"\+00:00$", "Z")
         return pc.replace_substring(text, " ", "T")
@@ -157,14 +158,14 @@ def _from_text(text: Datum, data_type: pa.DataType) -> Datum:
         known = pc.or_(is_true, is_false)
         if not pc.all(pc.or_(known, pc.is_null(text))).as_py():
             raise pa.ArrowInvalid("a text is not a boolean such as true or false")
-        return pc.if_else(pc.is_valid(text), is_true, pa.scalar(None, pa.bool_()))
+        return pc.if_else(pc.is_valid(text), is_true, scalar_of(None, pa.bool_()))
     if types.is_timestamp(data_type):
         return _text_to_timestamp(text, data_type)
     if types.is_decimal(data_type):
         return _to_decimal(pc.cast(text, pa.decimal256(76, 30)), data_type)
     if types.is_time(data_type):
-        day = pa.scalar("1970-01-01 ", text.type)
-        moment = pc.binary_join_element_wise(day, text, pa.scalar("", text.type))
+        day = scalar_of("1970-01-01 ", text.type)
+        moment = pc.binary_join_element_wise(day, text, scalar_of("", text.type))
         return pc.cast(_parsed(moment, pa.timestamp(data_type.unit)), data_type)
     return pc.cast(text, data_type)
 
@@ -172,7 +173,7 @@ def _from_text(text: Datum, data_type: pa.DataType) -> Datum:
 def _text_to_timestamp(text: Datum, data_type: pa.DataType) -> Datum:
     """Parse timestamps. Times with an offset are converted to UTC; digits finer than the unit are cut off."""
     zoned = pc.match_substring_regex(text, _ZONE)
-    nothing = pa.scalar(None, text.type)
+    nothing = scalar_of(None, text.type)
     instants = _parsed(pc.if_else(zoned, text, nothing), pa.timestamp(data_type.unit, "UTC"))
     plain = _parsed(pc.if_else(zoned, nothing, text), pa.timestamp(data_type.unit))
     if data_type.tz:
@@ -205,7 +206,7 @@ def seconds_of_text(text: pa.Scalar, data_type: pa.DataType) -> Decimal:
 def local_to_instant(number: Decimal, zone: str) -> Decimal:
     """Return the instant of a local time in a zone. Both are in seconds since 1970."""
     whole = number.to_integral_value(ROUND_FLOOR)
-    local = pa.scalar(int(whole), pa.timestamp("s"))
+    local = scalar_of(int(whole), pa.timestamp("s"))
     shift = seconds(cast(local, pa.timestamp("s", zone))) - whole
     return Context(prec=len(number.as_tuple().digits) + 25).add(number, shift)
 
@@ -233,7 +234,7 @@ def try_cast(datum: Datum, data_type: pa.DataType) -> Datum:
         return cast(datum, data_type)
     except pa.ArrowInvalid:
         if isinstance(datum, pa.Scalar):
-            return pa.scalar(None, data_type)
+            return scalar_of(None, data_type)
     encoded = datum.dictionary_encode()
     return pa.concat_arrays(_halved(encoded.dictionary, data_type)).take(encoded.indices)
 

@@ -8,13 +8,14 @@ its range (`exact_literal`). Otherwise the operands get a common type (`common_t
 from __future__ import annotations
 
 import math
+import sys
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as types
 
-from lance_core.expressions.comparisons import viewed
+from lance_core.schema.arrow_values import scalar_of
 
 _MOST_DIGITS = 200
 """More digits than any decimal value has before the point, or zeros after it."""
@@ -66,7 +67,7 @@ def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
     """
     data_type = value_type(data_type)
     if not value.is_valid:
-        return pa.scalar(None, data_type)
+        return scalar_of(None, data_type)
     if value.type == data_type:
         return value
     given = value.type
@@ -74,7 +75,7 @@ def exact_literal(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
         return _cast(value, data_type) if getattr(data_type, "tz", None) is None else None
     if types.is_float16(data_type) and (types.is_integer(given) or types.is_floating(given)):
         number = value.as_py()
-        return None if math.isfinite(number) and abs(number) > 65504 else pa.scalar(float(number), data_type)
+        return None if math.isfinite(number) and abs(number) > 65504 else scalar_of(float(number), data_type)
     if types.is_floating(data_type) and (types.is_integer(given) or types.is_floating(given)):
         found = value.cast(data_type, safe=False)
         return None if math.isinf(found.as_py()) and math.isfinite(value.as_py()) else found
@@ -122,8 +123,8 @@ def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
     if types.is_floating(data_type):
         most = _MOST_FLOATS[data_type.bit_width]
         if number.is_finite() and abs(number) > Decimal(most):
-            return pa.scalar(math.copysign(most, number), data_type), 1 if number > 0 else -1
-        return pa.scalar(float(number), data_type), 0
+            return scalar_of(math.copysign(most, number), data_type), 1 if number > 0 else -1
+        return scalar_of(float(number), data_type), 0
     least, most = _range(data_type)
     if number.is_nan() or number.adjusted() > _MOST_DIGITS:  # avoids expanding a number of many digits
         beyond = number.is_nan() or not number.is_signed()
@@ -186,12 +187,9 @@ def _steps(number: Decimal, data_type: pa.DataType) -> Decimal:
 
 def _stored(number: int, data_type: pa.DataType) -> pa.Scalar:
     """Return the value that Arrow stores as the integer `number`."""
-    if is_time(data_type):
-        return viewed(pa.scalar(number, pa.int32() if data_type.bit_width == 32 else pa.int64()), data_type)
-    if types.is_decimal(data_type):
-        whole = pa.decimal256 if types.is_decimal256(data_type) else pa.decimal128
-        return viewed(pa.scalar(Decimal(number), whole(data_type.precision, 0)), data_type)
-    return pa.scalar(number, data_type)
+    is_signed = not types.is_unsigned_integer(data_type)
+    data = number.to_bytes(data_type.bit_width // 8, sys.byteorder, signed=is_signed)
+    return pa.Array.from_buffers(data_type, 1, [None, pa.py_buffer(data)])[0]
 
 
 def _same_size(value: pa.Scalar, data_type: pa.DataType) -> bool:
@@ -199,9 +197,10 @@ def _same_size(value: pa.Scalar, data_type: pa.DataType) -> bool:
 
 
 def _cast(value: pa.Scalar, data_type: pa.DataType) -> pa.Scalar | None:
+    if types.is_decimal(data_type):
+        found, side = place(Decimal(value.as_py()), data_type)
+        return None if side else found
     try:
-        if types.is_decimal(data_type):
-            return pa.scalar(Decimal(value.as_py()), data_type)
         return value.cast(data_type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None

@@ -14,6 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
+
 Datum: TypeAlias = Any
 """Values of one batch: a `pa.Array`, or a `pa.Scalar` for all rows."""
 
@@ -50,19 +52,19 @@ def is_in(operand: Datum, values: pa.Array, has_null: bool) -> Datum:
     operand, values = _comparable(operand), _comparable(values)
     nan = False
     if pa.types.is_floating(values.type):
-        numbers = values.to_numpy(zero_copy_only=False)
+        numbers = numbers_of(values)
         nan = bool(np.isnan(numbers).any())
         zeros = [0.0, -0.0] if (numbers == 0).any() else []
-        values = pa.concat_arrays([values, pa.array(zeros, values.type)])
+        values = pa.concat_arrays([values, array_of(np.array(zeros, numbers.dtype))])
     found = pc.is_in(operand, value_set=values)
     if nan:
-        found = pc.or_(found, pc.fill_null(pc.is_nan(operand), False))
+        found = pc.or_(found, pc.fill_null(pc.is_nan(operand), scalar_of(False)))
     if has_null:
-        found = pc.if_else(found, found, pa.scalar(None, pa.bool_()))
+        found = pc.if_else(found, found, scalar_of(None, pa.bool_()))
     if isinstance(operand, pa.Scalar):
-        return found if operand.is_valid else pa.scalar(None, pa.bool_())
+        return found if operand.is_valid else scalar_of(None, pa.bool_())
     return (
-        pc.if_else(pc.is_valid(operand), found, pa.scalar(None, pa.bool_())) if operand.null_count else found
+        pc.if_else(pc.is_valid(operand), found, scalar_of(None, pa.bool_())) if operand.null_count else found
     )
 
 

@@ -35,12 +35,13 @@ from lance_core.expressions.tree import (
     StartsWith,
     StoredJson,
 )
+from lance_core.schema.arrow_values import scalar_of
 
 
 def passing(expression: Expression, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Return for each row whether the condition is true. The result has no nulls: null counts as false."""
     result = evaluate(expression, batch)
-    return pc.fill_null(result, False) if result.null_count else result
+    return pc.fill_null(result, scalar_of(False)) if result.null_count else result
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
@@ -132,7 +133,7 @@ def _by_dictionary(encoded: Datum, function: Callable[[Datum], Datum]) -> Datum:
 
 def _distinct_from(node: DistinctFrom, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
     left, right = operands
-    differs = pc.fill_null(compare("!=", left, right), False)
+    differs = pc.fill_null(compare("!=", left, right), scalar_of(False))
     return pc.or_(differs, pc.xor(_is_null(left), _is_null(right)))
 
 
@@ -166,10 +167,10 @@ def _junction(
 
     So `x <> 0 AND 10 / x > 1` has a value in every row, while a condition without errors selects no rows.
     """
-    result = pa.scalar(not decided)
+    result = scalar_of(not decided)
     for part, operand in zip(parts, operands, strict=True):
         if isinstance(operand, pa.ArrowException):
-            undecided = pc.fill_null(pc.invert(result) if decided else result, True)
+            undecided = pc.fill_null(pc.invert(result) if decided else result, scalar_of(True))
             operand = _on_rows(part, batch, undecided)
         result = kernel(result, operand)
     return result
@@ -181,9 +182,9 @@ def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datu
     chosen = uncut(batch.to_struct_array()).filter(rows)
     values = _evaluate(expression, pa.RecordBatch.from_struct_array(chosen))
     if isinstance(values, pa.Scalar):
-        return pc.if_else(rows, values, pa.scalar(None, values.type))
-    positions = pc.subtract(pc.cumulative_sum(rows.cast(pa.int64())), 1)
-    return values.take(pc.if_else(rows, positions, pa.scalar(None, pa.int64())))
+        return pc.if_else(rows, values, scalar_of(None, values.type))
+    positions = pc.subtract(pc.cumulative_sum(rows.cast(pa.int64())), scalar_of(1))
+    return values.take(pc.if_else(rows, positions, scalar_of(None, pa.int64())))
 
 
 def _case(node: Case, operands: list[Any], batch: pa.RecordBatch) -> Datum:
@@ -196,10 +197,10 @@ def _case(node: Case, operands: list[Any], batch: pa.RecordBatch) -> Datum:
         found = operands[place]
         return _on_rows(node.operands[place], batch, rows) if isinstance(found, pa.ArrowException) else found
 
-    undecided: Datum = pa.scalar(True)
+    undecided: Datum = scalar_of(True)
     chosen: list[tuple[Datum, Datum]] = []
     for place in range(0, len(operands) - 1, 2):
-        holds = pc.and_(undecided, pc.fill_null(values(place, undecided), False))
+        holds = pc.and_(undecided, pc.fill_null(values(place, undecided), scalar_of(False)))
         chosen.append((holds, values(place + 1, holds)))
         undecided = pc.and_not(undecided, holds)
     result = values(len(operands) - 1, undecided)

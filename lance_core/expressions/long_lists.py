@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.expressions.coercion import is_string, value_type
 from lance_core.expressions.shapes import UNUSUAL
+from lance_core.schema.arrow_values import array_of, array_of_texts
 
 _LEAST_VALUES = 4
 _MARK = "\ue000"
@@ -46,11 +48,11 @@ def without_lists(text: str, most_values: int) -> tuple[str, list[pa.Array]]:
             return text, []
         numbers, texts = found.groups()
         if numbers is not None:
-            values = pa.array(list(map(int, numbers.split(","))), pa.int64())
+            values = array_of(np.array(list(map(int, numbers.split(","))), np.int64))
         elif "''" in texts:  # a quote inside a text, or an empty text
             return text, []
         else:
-            values = pa.array(re.split(r"'\s*,\s*'", texts[1:-1]), pa.string())
+            values = array_of_texts(re.split(r"'\s*,\s*'", texts[1:-1]), pa.string())
         if len(values) > most_values:
             return text, []
         parts.append(f"{between}IN ('{_MARK}{len(lists)}{_MARK}')")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from enum import Enum
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.expressions.comparisons import Datum
+from lance_core.schema.arrow_values import scalar_of
 
 
 def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Datum:
@@ -17,9 +17,9 @@ def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Da
     if not ignore_case:
         match parts:
             case []:
-                return pc.equal(text, pa.scalar("", text.type))
+                return pc.equal(text, scalar_of("", text.type))
             case [str(part)]:
-                return pc.equal(text, pa.scalar(part, text.type))
+                return pc.equal(text, scalar_of(part, text.type))
             case [_Wildcard.ANY, str(part)]:
                 return pc.ends_with(text, part)
             case [str(part), _Wildcard.ANY]:

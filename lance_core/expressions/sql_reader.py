@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
@@ -26,6 +27,7 @@ from lance_core.expressions.functions import call
 from lance_core.expressions.long_lists import fitted, list_number
 from lance_core.expressions.sql_types import parse_interval, sql_type
 from lance_core.expressions.tree import Column, Expression, IsIn, Literal
+from lance_core.schema.arrow_values import array_of, scalar_of
 
 _COMPARISONS: dict[Any, str] = {
     exp.EQ: "=",
@@ -358,7 +360,7 @@ def _array_of(values: list[Expression]) -> Literal:
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"a list cannot hold these values: {error}") from None
     items = pa.concat_arrays(typed or [pa.nulls(0, common)])
-    return Literal(pa.ListArray.from_arrays([0, len(items)], items)[0])
+    return Literal(pa.ListArray.from_arrays(array_of(np.array([0, len(items)], np.int32)), items)[0])
 
 
 def _is_literal(node: Any) -> bool:
@@ -372,14 +374,14 @@ def _number(text: str) -> Literal:
         integer = int(text)
     except ValueError:
         try:
-            return Literal(pa.scalar(float(text)), Decimal(text))
+            return Literal(scalar_of(float(text)), Decimal(text))
         except (ValueError, InvalidOperation):
             raise InvalidInputError(f"{text!r} is not a number") from None
     if -(2**63) <= integer < 2**63:
         return builders.literal(integer, pa.int64())
     if 0 <= integer < 2**64:
         return builders.literal(integer, pa.uint64())
-    return Literal(pa.scalar(float(text)), Decimal(text))
+    return Literal(scalar_of(float(text)), Decimal(text))
 
 
 def _unsupported(node: Any) -> InvalidInputError:

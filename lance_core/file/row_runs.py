@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.encodings.values import take_values
+from lance_core.schema.arrow_values import array_of
 
 Rows = npt.NDArray[np.int64]
 
@@ -44,7 +45,7 @@ def read_rows(column: RangeReader, rows: Rows) -> list[pa.Array]:
             if len(inside) == len(array):
                 taken.append(array)
             elif len(inside):
-                taken.append(take_values(array, pa.array(inside - begin)))
+                taken.append(take_values(array, array_of(inside - begin)))
             begin += len(array)
     return taken
 

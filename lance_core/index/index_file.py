@@ -150,7 +150,7 @@ class IndexFile:
         for field, some in zip(fields, parts, strict=True):
             with located(self.name, field.name):
                 arrays.append(
-                    some[0] if len(some) == 1 else concat_arrays(some) if some else pa.array([], field.type)
+                    some[0] if len(some) == 1 else concat_arrays(some) if some else pa.nulls(0, field.type)
                 )
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 

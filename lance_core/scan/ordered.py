@@ -31,6 +31,7 @@ from lance_core.scan.run.sorting import may_precede, sorted_places
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.take.keys import Keys
 from lance_core.scan.take.row_taker import RowTaker
+from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.table.snapshot import Snapshot
 
 # If less than one row of so many is wanted, taking single rows costs less than reading all of them.
@@ -83,7 +84,7 @@ def _best_addresses(
     """Return the addresses of the first `num_rows` rows in the order of a plan."""
     order_by = plan.options.order_by
     keys = _plan_of_keys(snapshot, plan, with_row_address=True)
-    best = _numbered(keys.schema.empty_table(), 0)
+    best = _numbered(pa.Table.from_batches([], keys.schema), 0)
     with budget.require(0) as reservation:
         for first_number, part in _parts(keys):
             waiting: list[pa.Table] = []
@@ -104,7 +105,7 @@ def _best_addresses(
                         reservation.resize(best.get_total_buffer_size())
             if num_waiting:
                 best = _best_of(best, waiting, num_rows, order_by)
-    addresses: Keys = best[ROW_ADDRESS].to_numpy()
+    addresses: Keys = numbers_of(best[ROW_ADDRESS])
     return addresses
 
 
@@ -145,7 +146,7 @@ def _bounded(snapshot: Snapshot, part: ScanPlan, best: pa.Table, ordering: Colum
 def _numbered(rows: pa.Table, first: int) -> pa.Table:
     """Return rows with their numbers in the plan as the last column. Of equal rows the first is the best."""
     numbers = np.arange(first, first + rows.num_rows, dtype=np.int64)
-    return rows.append_column(_NUMBER, pa.array(numbers))
+    return rows.append_column(_NUMBER, array_of(numbers))
 
 
 def _best_of(
@@ -256,12 +257,12 @@ def _at(arrays: Sequence[pa.Array], places: pa.Array) -> pa.Array:
     """Return the values at `places` of consecutive arrays."""
     if len(arrays) == 1:
         return take_values(arrays[0], places)
-    wanted = places.to_numpy().astype(np.int64)
+    wanted = numbers_of(places).astype(np.int64)
     ends = np.cumsum([len(array) for array in arrays])
     numbers = np.searchsorted(ends, wanted, side="right")
     taken, origins = [], []
     for number, array in enumerate(arrays):
         chosen = np.flatnonzero(numbers == number)
-        taken.append(take_values(array, pa.array(wanted[chosen] - (ends[number] - len(array)))))
+        taken.append(take_values(array, array_of(wanted[chosen] - (ends[number] - len(array)))))
         origins.append(chosen)
-    return take_values(concatenated(taken), pa.array(np.argsort(np.concatenate(origins))))
+    return take_values(concatenated(taken), array_of(np.argsort(np.concatenate(origins))))

@@ -22,6 +22,7 @@ from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batch_runs, scan_table
 from lance_core.scan.run.strategy import Strategy
+from lance_core.schema.arrow_values import numbers_of
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 
@@ -160,7 +161,7 @@ def plan_addresses(
     if not plan.fragment_scans:  # a scan of nothing would ask the indices once more
         return
     for batch in plan_batches(snapshot, plan, budget, files):
-        yield batch.column(ROW_ADDRESS).to_numpy()
+        yield numbers_of(batch.column(ROW_ADDRESS))
 
 
 def _few_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles) -> RowIds | None:

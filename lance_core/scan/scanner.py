@@ -28,6 +28,7 @@ from lance_core.scan.session import default_session, session_of
 from lance_core.scan.statistics import Callback, reported, reported_batches
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema import Field
+from lance_core.schema.arrow_values import numbers_of
 from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot, kept_snapshots
 
@@ -257,7 +258,7 @@ def address_batches(snapshot: Snapshot, options: ScanOptions) -> Generator[RowId
         yield from plan_addresses(snapshot, plan, masks, session.budget, files)
         return
     for batch in plan_batches(snapshot, plan, session.budget, files):
-        yield batch.column(ROW_ADDRESS).to_numpy()
+        yield numbers_of(batch.column(ROW_ADDRESS))
 
 
 def matching_batches(snapshot: Snapshot, options: ScanOptions) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.schema.arrow_values import scalar_of
 
 _CRC = struct.Struct("<I")
 _END = b"\xff\xff\xff\xff" + bytes(4)
@@ -46,7 +47,8 @@ class BatchForm:
     def __init__(self, schema: pa.Schema) -> None:
         """Make the template for `schema`, which may have columns of numbers and binaries only."""
         self._schema = bytes(schema.serialize())
-        arrays = [pa.array([b"" if pa.types.is_binary(field.type) else 0], field.type) for field in schema]
+        values = [scalar_of(b"" if pa.types.is_binary(field.type) else 0, field.type) for field in schema]
+        arrays = [pa.repeat(value, 1) for value in values]
         whole = bytes(pa.RecordBatch.from_arrays(arrays, schema=schema).serialize())
         (size,) = struct.unpack_from("<I", whole, _PREFIX - 4)
         self._message = whole[: _PREFIX + size]

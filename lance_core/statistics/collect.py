@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from lance_core import kernels
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 from lance_core.statistics.bound_encoding import encode_bound
 
 BOUND_BYTES = 64
@@ -113,9 +114,9 @@ def page_bounds(
         return _nulls_only(array, rows, step)
     return pa.RecordBatch.from_arrays(
         [
-            pa.array(rows),
+            array_of(rows),
             _counts(nulls, num_zones),
-            pa.array(np.zeros(num_zones, np.int64)) if nans is None else _counts(nans, num_zones),
+            array_of(np.zeros(num_zones, np.int64)) if nans is None else _counts(nans, num_zones),
             least,
             most,
         ],
@@ -208,7 +209,7 @@ def _fixed_zones(array: pa.Array, step: int, order: str) -> tuple[kernels.Block,
 def _nulls_only(array: pa.Array, rows: np.ndarray, step: int) -> pa.RecordBatch:
     nulls = [array.slice(start, step).null_count for start in range(0, len(array), step)]
     nothing = pa.nulls(len(rows))
-    counts = [pa.array(rows), pa.array(nulls, pa.int64()), pa.array(np.zeros(len(rows), np.int64))]
+    counts = [array_of(rows), array_of(np.array(nulls, np.int64)), array_of(np.zeros(len(rows), np.int64))]
     return pa.RecordBatch.from_arrays([*counts, nothing, nothing], schema=bounds_schema(array.type))
 
 
@@ -223,21 +224,19 @@ def _dictionary_bounds(
     values = array.dictionary
     is_long = len(values) > max(len(array) * _DICTIONARY_SHARE, 1)
     if is_long:
-        places = pc.if_else(values.is_valid(), pa.scalar(0, pa.uint64()), pa.scalar(None, pa.uint64()))
+        places = pc.if_else(values.is_valid(), scalar_of(0, pa.uint64()), scalar_of(None, pa.uint64()))
     else:
         ranks = pc.rank(values, tiebreaker="dense")
-        places = pc.if_else(values.is_valid(), ranks, pa.scalar(None, pa.uint64()))
+        places = pc.if_else(values.is_valid(), ranks, scalar_of(None, pa.uint64()))
     zones = page_bounds(places.take(array.indices), rows_per_zone)
     if is_long:
         least = most = pa.nulls(len(zones), values.type)
     else:
         at_rank = np.zeros(len(values) + 1, np.int64)
-        at_rank[np.asarray(ranks)] = np.arange(len(values))
+        at_rank[numbers_of(ranks)] = np.arange(len(values))
         least, most = (
             page_bounds(
-                values.take(
-                    pa.array(at_rank[zones[side].fill_null(0)], mask=np.asarray(zones[side].is_null()))
-                ),
+                values.take(_at(at_rank, zones[side])),
                 rows_per_zone=1,
                 bound_bytes=bound_bytes,
             )[side]
@@ -248,7 +247,8 @@ def _dictionary_bounds(
 
 def _at(places: npt.NDArray[np.int64], ranks: pa.Array) -> pa.Array:
     """Return the positions at ranks, null for null."""
-    return pa.array(places[np.asarray(ranks.fill_null(0)).astype(np.int64)], mask=np.asarray(ranks.is_null()))
+    known = ranks.fill_null(scalar_of(0, ranks.type))
+    return array_of(places[numbers_of(known).astype(np.int64)], numbers_of(ranks.is_valid()))
 
 
 def _order(kind: pa.DataType) -> str | None:

@@ -23,6 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
+
 
 @lru_cache(maxsize=256)  # a schema of its own would be most of the memory of a small table
 def statistics_schema(value_type: pa.DataType) -> pa.Schema:
@@ -63,8 +65,8 @@ class Spans:
 
     @classmethod
     def of(cls, table: pa.Table) -> Self:
-        first = np.asarray(table["first_row"])
-        return cls(first, first + np.asarray(table["rows"]))
+        first = numbers_of(table["first_row"])
+        return cls(first, first + numbers_of(table["rows"]))
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Self, int, int]]) -> Self:
@@ -131,15 +133,15 @@ def refined(coarse: pa.Table, fine: pa.Table, num_rows: int) -> pa.Table:
     kept = np.where(is_fine, np.append(True, from_fine[1:] != from_fine[:-1]), from_coarse < len(coarse))
     is_fine, at = is_fine[kept], edges[:-1][kept]
     places = np.where(is_fine, from_fine[kept], len(fine) + from_coarse[kept])
-    table = pa.concat_tables([fine, coarse.cast(fine.schema)]).take(pa.array(places))
-    whole = np.asarray(table["rows"])
+    table = pa.concat_tables([fine, coarse.cast(fine.schema)]).take(array_of(places))
+    whole = numbers_of(table["rows"])
     rows = np.where(is_fine, whole, np.diff(edges)[kept])
     columns = dict(zip(table.column_names, table.columns, strict=True))
-    columns |= {"first_row": pa.array(at), "rows": pa.array(rows)}
+    columns |= {"first_row": array_of(at), "rows": array_of(rows)}
     for name in ("null_count", "nan_count"):
         # The count of a part of a page is known if the count of the page is zero or all of its rows.
         counts = columns[name]
-        part = pc.if_else(pc.equal(counts, table["rows"]), columns["rows"], pa.scalar(None, pa.int64()))
-        part = pc.if_else(pc.equal(counts, 0), counts, part)
-        columns[name] = pc.if_else(pa.array(rows == whole), counts, part)
+        part = pc.if_else(pc.equal(counts, table["rows"]), columns["rows"], scalar_of(None, pa.int64()))
+        part = pc.if_else(pc.equal(counts, scalar_of(0)), counts, part)
+        columns[name] = pc.if_else(array_of(rows == whole), counts, part)
     return pa.table(columns, schema=fine.schema)

@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import CorruptFileError
 from lance_core.file.metadata import BufferRange
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 from lance_core.statistics.bound_encoding import decode_bounds
 from lance_core.statistics.checksummed_batch import BatchForm, DamagedBatch, unseal
 from lance_core.statistics.collect import PageSummary, has_bounds
@@ -132,7 +133,8 @@ class FilePageStatistics:
         rows = self._rows(number)
         if rows is None or not has_bounds(value_type):
             return None
-        rows = rows.take(np.arange(len(rows)))  # a copy, which does not keep the statistics of all columns
+        # A copy does not keep the statistics of all columns.
+        rows = rows.take(array_of(np.arange(len(rows))))
         bounds = []
         for side in ("min", "max"):
             bound = decode_bounds(rows[side].combine_chunks(), value_type)
@@ -158,7 +160,7 @@ class FilePageStatistics:
 
     @cached_property
     def _numbers(self) -> np.ndarray:
-        return np.asarray(self.table["column"])
+        return numbers_of(self.table["column"])
 
 
 def buffer_of(
@@ -199,7 +201,7 @@ def _check_numbers(batch: pa.RecordBatch, file: str) -> None:
     negative.
     """
     columns, pages, first_rows, rows = (
-        batch[name].to_numpy() for name in ("column", "page", "first_row", "rows")
+        numbers_of(batch[name]) for name in ("column", "page", "first_row", "rows")
     )
     begins = np.concatenate(([True], columns[1:] != columns[:-1]))[: len(columns)]
     follows = ~begins[1:]
@@ -214,7 +216,7 @@ def _check_numbers(batch: pa.RecordBatch, file: str) -> None:
     )
     for name in ("null_count", "nan_count"):
         known = batch[name]
-        counts = (pc.fill_null(known, 0) if known.null_count else known).to_numpy()
+        counts = numbers_of(pc.fill_null(known, scalar_of(0)) if known.null_count else known)
         sound = sound and not (counts < 0).any()
     if not sound:
         raise CorruptFileError("page statistics contradict themselves", file=file)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from lance_core.expressions.casts import cast
 from lance_core.expressions.comparisons import without_negative_scale
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 from lance_core.statistics.collect import has_bounds
 
 Flags = npt.NDArray[np.bool_]
@@ -95,7 +96,7 @@ class Values:
         nan = self.nan if self.nan is _NO else np.append(self.nan, True)[ranges]
         least = most = None
         if self.least is not None and self.most is not None:
-            places = pa.array(ranges, mask=ranges == count)
+            places = array_of(ranges, ranges != count)
             least, most = self.least.take(places), self.most.take(places)
         return Values(self.type, least, most, ordinary, nan, null)
 
@@ -192,12 +193,12 @@ def starts_with(values: Values, prefix: bytes) -> Truth:
         return Truth(values.ordinary, values.ordinary, values.null)
     binary = pa.large_binary()
     least, most = values.least.cast(binary), values.most.cast(binary)
-    first = pa.scalar(prefix, binary)
+    first = scalar_of(prefix, binary)
     may_start, surely_start = _holds(pc.less_equal, first, most), _surely(pc.less_equal, first, least)
     # The shortest text above all texts with the prefix. There is none if all bytes of the prefix are 255.
     stem = prefix.rstrip(b"\xff")
     if stem:
-        end = pa.scalar(stem[:-1] + bytes([stem[-1] + 1]), binary)
+        end = scalar_of(stem[:-1] + bytes([stem[-1] + 1]), binary)
         may_start, surely_start = (
             may_start & _holds(pc.less, least, end),
             surely_start & _surely(pc.less, most, end),
@@ -231,7 +232,7 @@ def as_truth(values: Values) -> Truth:
     """Return a boolean operand as a condition."""
     if values.least is None or values.most is None:
         return Truth(values.ordinary, values.ordinary, values.null)
-    yes = pa.scalar(True)
+    yes = scalar_of(True)
     may_be_true = _holds(pc.equal, values.most, yes)
     return Truth(
         values.ordinary & may_be_true, values.ordinary & ~_surely(pc.equal, values.least, yes), values.null
@@ -242,11 +243,11 @@ def sortable(values: pa.Array) -> npt.NDArray[Any]:
     """Return values of an ordered type without nulls as an array that NumPy sorts in Arrow's order."""
     kind = values.type
     if pa.types.is_boolean(kind):
-        return np.asarray(values.cast(pa.uint8()))
+        return numbers_of(values.cast(pa.uint8()))
     if pa.types.is_temporal(kind):
-        return np.asarray(values.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
+        return numbers_of(values.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return np.asarray(values)
+        return numbers_of(values)
     objects = np.empty(len(values), object)
     if pa.types.is_decimal(kind):
         objects[:] = values.to_pylist()
@@ -299,7 +300,7 @@ def _result(comparison: Callable[[Any, Any], Any], a: Any, b: Any, *, unknown: b
     result = comparison(a, b)
     if isinstance(result, pa.Scalar):
         return np.array([result.as_py() if result.is_valid else unknown])
-    return np.asarray(pc.fill_null(result, unknown) if result.null_count else result)
+    return numbers_of(pc.fill_null(result, scalar_of(unknown)) if result.null_count else result)
 
 
 _OF_NUMBERS = {pc.less: np.less, pc.less_equal: np.less_equal, pc.equal: np.equal}
@@ -307,7 +308,7 @@ _OF_NUMBERS = {pc.less: np.less, pc.less_equal: np.less_equal, pc.equal: np.equa
 
 
 def _missing(bound: pa.Array | pa.Scalar) -> Flags:
-    return np.array([not bound.is_valid]) if isinstance(bound, pa.Scalar) else np.asarray(bound.is_null())
+    return np.array([not bound.is_valid]) if isinstance(bound, pa.Scalar) else numbers_of(bound.is_null())
 
 
 def _places(
@@ -315,15 +316,15 @@ def _places(
 ) -> npt.NDArray[np.intp]:
     """Return the insertion positions of bounds in sorted values; `unknown` for unknown bounds."""
     if isinstance(bound, pa.Scalar):
-        bound = pa.array([bound.as_py()], bound.type)
+        bound = pa.repeat(bound, 1)
     places = np.full(len(bound), unknown, np.intp)
-    valid = np.asarray(bound.is_valid())
+    valid = numbers_of(bound.is_valid())
     places[valid] = np.searchsorted(values, sortable(bound.drop_null()), side=side)
     return np.broadcast_to(places, shape)
 
 
 def _counts(counts: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    return np.asarray(pc.fill_null(counts, -1) if counts.null_count else counts)
+    return numbers_of(pc.fill_null(counts, scalar_of(-1)) if counts.null_count else counts)
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -346,7 +347,7 @@ def _numbers(bounds: pa.Array | pa.Scalar, side: str) -> npt.NDArray[Any]:
     else:
         extreme = np.iinfo(known.dtype).min if side == "least" else np.iinfo(known.dtype).max
     numbers = np.full(len(bounds), extreme, known.dtype)
-    numbers[np.asarray(bounds.is_valid())] = known
+    numbers[numbers_of(bounds.is_valid())] = known
     return numbers
 
 

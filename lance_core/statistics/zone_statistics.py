@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.column_statistics import statistics_schema
 
@@ -105,16 +106,16 @@ class GatheredColumn:
 
     def _assemble(self) -> pa.Table:
         zones = pa.Table.from_batches(self._zones).combine_chunks()
-        rows = np.asarray(zones["rows"])
+        rows = numbers_of(zones["rows"])
         run_rows = np.subtract(self._ends, self._starts)
         # First row of a zone: the rows of all zones before it, plus the unknown rows before it.
         skipped = np.subtract(self._starts, np.cumsum(run_rows) - run_rows)
         first_rows = np.cumsum(rows) - rows + np.repeat(skipped, [len(batch) for batch in self._zones])
         return pa.Table.from_arrays(
             [
-                pa.array(np.zeros(len(rows), np.int32)),
+                array_of(np.zeros(len(rows), np.int32)),
                 pa.nulls(len(rows), pa.int32()),
-                pa.array(first_rows),
+                array_of(first_rows),
                 *zones.columns,
             ],
             schema=statistics_schema(self._type),

@@ -16,6 +16,7 @@ import pyroaring
 
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.proto import table_pb2
+from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.storage import Storage
 from lance_core.table.fragment import MAX_ROWS, Fragment, deletion_file_name
 
@@ -140,7 +141,7 @@ def path_of(fragment_id: int, message: table_pb2.DeletionFile) -> str:
 
 
 def _encode_arrow(offsets: Offsets) -> bytes:
-    batch = pa.record_batch([pa.array(offsets)], schema=_ARROW_SCHEMA)
+    batch = pa.record_batch([array_of(offsets)], schema=_ARROW_SCHEMA)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, _ARROW_SCHEMA, options=_WRITE_OPTIONS) as writer:
         writer.write_batch(batch)
@@ -170,7 +171,7 @@ def _decode_arrow(data: bytes, num_rows: int, name: str) -> Offsets:
             expected="one batch of row_id: uint32 not null",
             found=f"{num_batches} batches of {schema}",
         )
-    offsets = np.unique(batch.column(0).to_numpy())
+    offsets = np.unique(numbers_of(batch.column(0)))
     if len(offsets):
         _check_last(int(offsets[-1]), num_rows, name)
     return offsets

@@ -18,6 +18,7 @@ from lance_core.proto import table_pb2
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS
 from lance_core.scan.session import session_of
+from lance_core.schema.arrow_values import numbers_of
 from lance_core.table.deletions import (
     Offsets,
     new_deletion_file,
@@ -85,7 +86,7 @@ def passing_addresses(
 
 def addresses_of(batch: pa.RecordBatch) -> Addresses:
     """Return the row addresses of a batch of a scan with `with_row_address`."""
-    addresses: Addresses = batch.column(ROW_ADDRESS).to_numpy()
+    addresses: Addresses = numbers_of(batch.column(ROW_ADDRESS))
     return addresses
 
 

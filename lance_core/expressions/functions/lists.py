@@ -17,6 +17,7 @@ from lance_core.expressions.column_names import child_type
 from lance_core.expressions.comparisons import Datum, compare, is_in
 from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
 from lance_core.expressions.tree import Expression, Literal
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 
 
 def _as_list(name: str, argument: Expression) -> Expression:
@@ -77,15 +78,15 @@ def _bind_has(name: str, arguments: Sequence[Expression]) -> Bound:
 
 def _owners(lists: Datum) -> np.ndarray:
     """Return for each flattened element the row of its list."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False)
+    lengths = numbers_of(pc.fill_null(pc.list_value_length(lists).cast(pa.int64()), scalar_of(0)))
     return np.repeat(np.arange(len(lists)), lengths)
 
 
 def _rows_with(lists: Datum, found: Datum) -> Datum:
     """Return whether each list has an element for which `found`; null for a null list."""
     rows = np.zeros(len(lists), bool)
-    rows[_owners(lists)[pc.fill_null(found, False).to_numpy(zero_copy_only=False)]] = True
-    return pa.array(rows, mask=pc.is_null(lists).to_numpy(zero_copy_only=False))
+    rows[_owners(lists)[numbers_of(pc.fill_null(found, scalar_of(False)))]] = True
+    return array_of(rows, numbers_of(pc.is_valid(lists)))
 
 
 def _matches(lists: Datum, value: Datum) -> Datum:

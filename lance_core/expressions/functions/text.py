@@ -25,6 +25,7 @@ from lance_core.expressions.functions.registry import (
     unfit,
 )
 from lance_core.expressions.tree import Expression
+from lance_core.schema.arrow_values import scalar_of
 
 _MOST_PADDING = 1 << 16
 """Maximum length of padded text and maximum count of `repeat`, so that a filter cannot fill the memory."""
@@ -110,7 +111,7 @@ def check_regex(pattern: str | None) -> None:
     T20: RE2 takes linear time, so no pattern is catastrophic.
     """
     try:
-        pc.match_substring_regex(pa.array([""]), pattern or "")
+        pc.match_substring_regex(scalar_of(""), pattern or "")
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"{pattern!r} is not a regular expression: {error}") from None
 

@@ -21,6 +21,7 @@ import pyarrow.types as types
 from lance_core.encodings.values import offset_bits
 from lance_core.index.scalar.questions import Between, OneOf, Question, StartsWith
 from lance_core.kernels import search_strings
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 
 Places = npt.NDArray[np.int64]
 Side = Literal["left", "right"]
@@ -62,7 +63,7 @@ class KeyRanges(NamedTuple):
 
 
 def _chosen(needles: Needles, chosen: npt.NDArray[np.bool_]) -> Needles:
-    return needles.filter(pa.array(chosen)) if isinstance(needles, pa.Array) else needles[chosen]
+    return needles.filter(array_of(chosen)) if isinstance(needles, pa.Array) else needles[chosen]
 
 
 class SortedKeys(Protocol):
@@ -136,7 +137,7 @@ def sorted_keys(values: pa.Array) -> tuple[SortedKeys, Places | None]:
     if len(values) < 2 or pc.all(pc.less_equal(values.slice(0, len(values) - 1), values.slice(1))).as_py():
         return ByteKeys(values), None
     indices = pc.sort_indices(values)
-    return ByteKeys(values.take(indices)), np.asarray(indices).astype(np.int64)
+    return ByteKeys(values.take(indices)), numbers_of(indices).astype(np.int64)
 
 
 def joined_keys(parts: Sequence[SortedKeys]) -> SortedKeys | None:
@@ -198,8 +199,8 @@ def ranges_of(question: Question, kind: pa.DataType) -> list[KeyRanges] | None:
         ]
     if isinstance(question, StartsWith) and is_bytes(kind):
         first, end = question.prefix, end_of_prefix(question.prefix)
-        ends = None if end is None else pa.array([end], pa.binary())
-        return [KeyRanges(pa.array([first], pa.binary()), "left", ends, "left")]
+        starts, ends = (None if text is None else pa.repeat(scalar_of(text), 1) for text in (first, end))
+        return [KeyRanges(starts, "left", ends, "left")]
     return None
 
 
@@ -213,13 +214,13 @@ def fixed_keys(values: pa.Array) -> npt.NDArray[Any] | None:
     """Return values of fixed width, without nulls, as an array with the order of indices; None for others."""
     kind = values.type
     if types.is_boolean(kind):
-        return np.asarray(values.cast(pa.uint8()))
+        return numbers_of(values.cast(pa.uint8()))
     if types.is_integer(kind):
-        return np.asarray(values)
+        return numbers_of(values)
     if types.is_floating(kind):
-        return _float_keys(np.asarray(values))
+        return _float_keys(numbers_of(values))
     if types.is_temporal(kind):
-        return np.asarray(values.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
+        return numbers_of(values.view(pa.int32() if kind.bit_width == 32 else pa.int64()))
     if types.is_decimal(kind):
         return _bytes_of_width(values, kind.bit_width // 8, is_number=True)
     if types.is_fixed_size_binary(kind):
@@ -281,7 +282,7 @@ def _nan_ranges(kind: pa.DataType) -> list[KeyRanges]:
 
 
 def _floats_one_of(values: pa.Array) -> list[KeyRanges]:
-    numbers = np.asarray(values)
+    numbers = numbers_of(values)
     is_nan = np.isnan(numbers)
     points = numbers[~is_nan]
     if (points == 0).any():
@@ -296,7 +297,7 @@ def _floats_between(question: Between, kind: pa.DataType) -> list[KeyRanges]:
     low, high = (None if end is None else end.as_py() for end in (question.low, question.high))
     with_nan = high is None or (high != high and question.with_high)
     if low is not None and low != low:
-        return _nan_ranges(kind) if with_nan and question.with_low else _floats_one_of(pa.array([], kind))
+        return _nan_ranges(kind) if with_nan and question.with_low else _floats_one_of(pa.nulls(0, kind))
     first, with_first = (-np.inf, True) if low is None else (low, question.with_low)
     last, with_last = (np.inf, True) if high is None or high != high else (high, question.with_high)
     if first == 0:

@@ -20,6 +20,7 @@ from lance_core.index.index_file import IndexFile
 from lance_core.index.row_sets import Bitmaps, num_bytes
 from lance_core.index.scalar.answers import Answer, TooManyRows
 from lance_core.index.scalar.bitmap.search import read_set
+from lance_core.schema.arrow_values import numbers_of, scalar_of
 
 _MOST = 1 << 32
 
@@ -73,8 +74,9 @@ def read_zones(file: IndexFile) -> Zones:
         StorageError: The storage failed.
     """
     batch = file.read(0, file.num_rows, ["fragment_id", "zone_start", "zone_length"])
+    most = scalar_of(_MOST, pa.uint64())
     fragments, starts, lengths = (
-        np.minimum(np.asarray(column.cast(pa.uint64()).fill_null(_MOST)), _MOST).astype(np.int64)
+        np.minimum(numbers_of(column.cast(pa.uint64()).fill_null(most)), _MOST).astype(np.int64)
         for column in batch.columns
     )
     ends = starts + lengths

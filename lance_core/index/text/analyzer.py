@@ -21,6 +21,7 @@ from lance_core.index.text.folding import folded
 from lance_core.index.text.parameters import TextParameters
 from lance_core.index.text.stop_words import stop_words
 from lance_core.kernels import Block, WordReader
+from lance_core.schema.arrow_values import numbers_of, scalar_of
 
 _SPLITTING = {"simple": "letters", "whitespace": "blanks", "raw": "whole", "ngram": "ngrams"}
 LEFT_OUT = -1
@@ -90,10 +91,10 @@ class Analyzer:
         """Divide documents: texts, or lists of texts that are one document each. Nulls have no words."""
         lengths = None  # texts of each document
         if pa.types.is_list(texts.type) or pa.types.is_large_list(texts.type):
-            lengths = np.asarray(texts.value_lengths().fill_null(0), np.int64)
+            lengths = numbers_of(texts.value_lengths().cast(pa.int64()).fill_null(scalar_of(0)))
             texts = texts.flatten()
         if texts.null_count:
-            is_text = texts.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+            is_text = numbers_of(texts.is_valid()).astype(np.int64)
             if lengths is None:
                 lengths = is_text
             else:
@@ -112,7 +113,7 @@ class Analyzer:
 
     def query_tokens(self, text: str) -> list[Token]:
         """Return the terms of a query, in order."""
-        words = self.read(pa.array([text], pa.large_string()))
+        words = self.read(pa.repeat(scalar_of(text, pa.large_string()), 1))
         numbers = self.terms[uint32s(words.numbers)].tolist()
         positions = uint32s(words.positions).tolist()
         return [

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lance_core.index.text.arrays import int64s, uint32s
 from lance_core.kernels import Block, build_map, expand_map, find_key, similar_terms
+from lance_core.schema.arrow_values import numbers_of
 
 _MOST_BYTES = 1 << 40
 
@@ -92,7 +93,7 @@ def dictionary_of_columns(terms: pa.Array, numbers: pa.Array) -> Dictionary:
         SortedTerms(
             memoryview(offsets)[: 8 * (len(ordered) + 1)] if len(ordered) else memoryview(bytes(8)),
             memoryview(data) if data is not None else memoryview(b""),
-            numbers.take(order).to_numpy().astype(np.uint32),
+            numbers_of(numbers.take(order)).astype(np.uint32),
         )
     )
 

@@ -17,6 +17,7 @@ from lance_core.index.text.arrays import int64s
 from lance_core.index.text.dictionary import Dictionary, dictionary_of_columns
 from lance_core.index.text.scores import Collection
 from lance_core.kernels import Block, Postings, decode_position_lists, decode_positions
+from lance_core.schema import arrow_values
 
 _Number = TypeVar("_Number", bound=np.generic)
 
@@ -223,7 +224,8 @@ class Partition:
             )
         lists = file.take(row, ["_position"]).column(0).flatten()
         data, ends = _strings(lists.flatten())
-        document_ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0), np.int64))
+        lengths = lists.value_lengths().fill_null(arrow_values.scalar_of(0, pa.int32()))
+        document_ends = np.cumsum(numbers_of(lengths, np.int64))
         return decode_position_lists(data, ends.data, document_ends.data, frequencies)
 
     def _posting_bytes(self, postings: Postings) -> int:
@@ -280,7 +282,7 @@ def numbers_of(array: pa.Array, kind: type[_Number]) -> npt.NDArray[_Number]:
     """Return an array of numbers; `ValueError` if there are nulls."""
     if array.null_count:
         raise ValueError(f"{array.null_count} nulls")
-    numbers: npt.NDArray[_Number] = array.to_numpy(zero_copy_only=False).astype(kind, copy=False)
+    numbers: npt.NDArray[_Number] = arrow_values.numbers_of(array).astype(kind, copy=False)
     return numbers
 
 

@@ -37,6 +37,7 @@ from lance_core.scan.run.readahead import Job, Source, run_ahead
 from lance_core.scan.run.row_filter import Matches
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.take.keys import Keys, address_of
+from lance_core.schema.arrow_values import numbers_of
 from lance_core.table.snapshot import Snapshot
 
 # Bytes of vectors that one thread reads and compares at once: they stay in the cache of the processor.
@@ -120,7 +121,7 @@ class RangeRead:
         if not self.search.has_row_ids:
             return None
         ids = read(self.fragment.columns[_ROW_IDS])
-        return ids[0].to_numpy() if len(ids) == 1 else np.concatenate([part.to_numpy() for part in ids])
+        return numbers_of(ids[0]) if len(ids) == 1 else np.concatenate([numbers_of(part) for part in ids])
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from lance_core.scan.run.index_masks import answered_rows, index_masks
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.take.keys import Keys, address_of, are_among, are_ascending, fragments_of, grouped
 from lance_core.scan.take.taker_cache import taker_of
+from lance_core.schema.arrow_values import numbers_of
 from lance_core.table.snapshot import Snapshot
 
 # Bytes of vectors that are taken at once, for their exact distances.
@@ -222,7 +223,7 @@ class IndexedSearch:
                 addresses.append(address_of(matches.fragment.scan.fragment_id, matches.rows))
                 if has_row_ids:
                     (row_ids,) = matches.fragment.columns[: len(schema)]
-                    ids += [part.to_numpy() for part in read_rows(row_ids, matches.rows)]
+                    ids += [numbers_of(part) for part in read_rows(row_ids, matches.rows)]
         found = np.concatenate(addresses)
         matching = np.concatenate(ids) if has_row_ids else found
         if not are_ascending(matching):

@@ -19,6 +19,7 @@ from lance_core.scan.run.sorting import sorted_places
 from lance_core.scan.take.keys import Keys
 from lance_core.scan.take.row_taker import join_batches
 from lance_core.scan.take.taker_cache import taker_of
+from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.table.snapshot import Snapshot
 
 _READ_BYTES = 8 << 20
@@ -117,7 +118,7 @@ class _Rows:
         """Return the rows that meet a condition."""
         from lance_core.expressions.evaluate import passing  # late, as above
 
-        chosen = pa.array(np.flatnonzero(passing(condition, self._named()).to_numpy(zero_copy_only=False)))
+        chosen = array_of(np.flatnonzero(numbers_of(passing(condition, self._named()))))
         columns = [take_values(array, chosen) for array in self._taken.columns]
         if columns:
             taken = pa.RecordBatch.from_arrays(columns, schema=self._taken.schema)

@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 
 from lance_core.expressions.tree import Expression
 from lance_core.scan.files.data_files import DataFiles
@@ -26,6 +25,7 @@ from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.take.keys import Keys
 from lance_core.scan.take.taker_cache import taker_of
+from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.table.snapshot import Snapshot
 
 # Bytes of vectors that are taken at once.
@@ -104,9 +104,9 @@ def nearest_runs(
 
 def nearest_rows(query: NearestQuery, candidates: Candidates) -> FoundRows:
     """Return the rows that a search found with the columns that it adds."""
-    scores = {DISTANCE: pa.array(candidates.distances)}
+    scores = {DISTANCE: array_of(candidates.distances)}
     if query.is_batch:
-        scores[QUERY_INDEX] = pa.array(candidates.queries)
+        scores[QUERY_INDEX] = array_of(candidates.queries)
     return FoundRows(candidates.addresses, scores)
 
 
@@ -158,7 +158,7 @@ def nearest_among(
         for batch in taker.batches(ordered, _TAKEN_BYTES):
             mine = ordered[start : start + batch.num_rows]
             start += batch.num_rows
-            row_ids = batch.column(1).to_numpy() if has_row_ids else mine
+            row_ids = numbers_of(batch.column(1)) if has_row_ids else mine
             with budget.require(batch.get_total_buffer_size()):
                 found = comparer.nearest([batch.column(0)], query.k, keys=row_ids)
             yield Candidates(found.queries, found.distances, row_ids[found.rows], mine[found.rows])

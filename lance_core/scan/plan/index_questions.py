@@ -23,6 +23,7 @@ from lance_core.index.scalar.questions import (
     Question,
     StartsWith,
 )
+from lance_core.schema.arrow_values import scalar_of
 
 _HAS_ONE = frozenset({"array_has", "array_contains", "list_has", "list_contains"})
 _HAS_ANY = frozenset({"array_has_any", "list_has_any"})
@@ -123,7 +124,7 @@ def asked(node: tree.Expression, *, negated: bool) -> Asked | None:
         case tree.Call(arguments=(inner, tree.Literal() as other)) if _is_true_with(node.function, other):
             return None if negated else asked(inner, negated=False)
         case tree.Column() | tree.Call() if types.is_boolean(node.type) and (subject := _subject(node)):
-            return _asked(subject, OneOf(pa.array([not negated])), negated=False)
+            return _asked(subject, OneOf(pa.repeat(scalar_of(not negated), 1)), negated=False)
         case tree.Call(arguments=(column, tree.Literal() as constant)):
             subject = _subject(column)
             return None if subject is None else _call(node.function, subject, constant.value, negated)
@@ -134,7 +135,7 @@ def _is_true_with(function: str, other: tree.Literal) -> bool:
     """Return whether a function of a condition and a constant is true for the rows that meet the condition,
     and for no other rows.
     """
-    return function in ("coalesce", "nullif") and other.value.equals(pa.scalar(False))
+    return function in ("coalesce", "nullif") and other.value.equals(scalar_of(False))
 
 
 @dataclass(frozen=True)

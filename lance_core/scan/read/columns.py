@@ -25,6 +25,7 @@ from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn
 from lance_core.scan.read.blobs import BlobSource, described_bytes, read_blobs
 from lance_core.scan.read.value_sizes import value_bits
+from lance_core.schema.arrow_values import array_of
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import leaves, owns_column
 from lance_core.storage.base import ReadableFile
@@ -70,7 +71,7 @@ class NumberColumn:
 
     def read(self, start: int, end: int) -> list[pa.Array]:
         numbers = self._numbers(start, end)
-        return [pa.array(numbers.view(np.uint64) if numbers.itemsize == 8 else numbers.astype(np.uint64))]
+        return [array_of(numbers.view(np.uint64) if numbers.itemsize == 8 else numbers.astype(np.uint64))]
 
     def take(self, rows: Rows) -> list[pa.Array]:
         return read_rows(self, rows)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from lance_core.encodings.values import as_buffer, concat_arrays, take_values
 from lance_core.kernels import bits_except, set_positions
+from lance_core.schema.arrow_values import array_of
 from lance_core.table.fragment import MAX_ROWS
 
 Offsets = npt.NDArray[np.int64]
@@ -119,7 +120,7 @@ class LiveRows:
             ]
             return slices[0] if len(slices) == 1 else concat_arrays(slices or [array.slice(0, 0)])
         if pa.types.is_nested(array.type):
-            return take_values(array, pa.array(self._places(start, end)))
+            return take_values(array, array_of(self._places(start, end)))
         return array.filter(self._is_live.slice(start, len(array)))
 
     @cached_property

@@ -19,6 +19,7 @@ from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_core.scan.read.columns import Column, NumberColumn
 from lance_core.scan.read.live_rows import LiveRows, Offsets
+from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.schema.fields import Field
 from lance_core.table.fragment import Fragment, Lineage
 from lance_core.table.row_ids import Places, RowIds, find_row_ids, find_values, read_row_ids
@@ -65,7 +66,7 @@ class RowColumns:
         if hidden is None:
             return find_row_ids(fragment, wanted)
         ids = pa.concat_arrays(hidden.read(0, fragment.physical_rows))
-        return find_values(ids.to_numpy(), wanted)
+        return find_values(numbers_of(ids), wanted)
 
     def addresses_of(self, row_ids: RowIds, live: Callable[[Fragment], LiveRows]) -> RowIds:
         """Return the addresses of the live rows with stable ids. Ids that no live row has are left out.
@@ -139,5 +140,5 @@ class LiveColumn:
         return self._only_live(self._column.take(rows), rows)
 
     def _only_live(self, arrays: list[pa.Array], rows: Offsets) -> list[pa.Array]:
-        numbers = np.concatenate([array.to_numpy() for array in arrays])
-        return [pa.array(numbers, mask=~self._live.are_live(rows))]
+        numbers = np.concatenate([numbers_of(array) for array in arrays])
+        return [array_of(numbers, self._live.are_live(rows))]

@@ -15,6 +15,7 @@ import pyarrow as pa
 from lance_core.encodings.values import concat_arrays, take_values
 from lance_core.scan.read.columns import Column
 from lance_core.scan.read.live_rows import Offsets
+from lance_core.schema.arrow_values import array_of
 
 # Rows of a block, for which this is decided together: about as many as a few mini-blocks have.
 _BLOCK_ROWS = 4096
@@ -114,7 +115,7 @@ def _select(array: pa.Array, rows: Offsets) -> pa.Array:
     """Return the values of an array at ascending `rows`."""
     if rows[-1] - rows[0] + 1 - len(rows) >= _MOST_SLICES:
         # `pyarrow.compute.filter` is slower, whatever the share.
-        return take_values(array, pa.array(rows))
+        return take_values(array, array_of(rows))
     breaks = np.flatnonzero(np.diff(rows) > 1) + 1
     slices = [
         array.slice(int(rows[first]), last - first)

@@ -33,6 +33,7 @@ from lance_core.expressions.tree import (
 )
 from lance_core.file.page_ranges import PageRange
 from lance_core.process.counters import PAGE_READS
+from lance_core.schema.arrow_values import numbers_of
 
 # A condition is evaluated for the items of a dictionary if there are this many rows per item at least.
 _ROWS_PER_ITEM = 4
@@ -215,7 +216,7 @@ def _listed(condition: IsIn) -> _Intervals | None:
         return None
     if condition.values.type != condition.operand.type or len(condition.values) > _MOST_LISTED:
         return None
-    numbers = np.unique(condition.values.view(pa.from_numpy_dtype(kind)).to_numpy())
+    numbers = np.unique(numbers_of(condition.values.view(pa.from_numpy_dtype(kind))))
     breaks = np.flatnonzero(numbers[1:] - numbers[:-1] != 1) + 1
     runs = np.split(numbers, breaks) if len(numbers) else []
     return _intervals(kind, [_Interval(int(run[0]), int(run[-1])) for run in runs])

@@ -43,6 +43,7 @@ from lance_core.scan.take.keys import (
     rows_of,
 )
 from lance_core.scan.take.open_fragments import OpenFragments
+from lance_core.schema.arrow_values import array_of
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
@@ -313,7 +314,7 @@ class RowTaker:
         order = None
         if not are_ascending(addresses):
             addresses, inverse = np.unique(addresses, return_inverse=True)
-            order = pa.array(inverse)
+            order = array_of(inverse)
         takes = [
             (
                 [opened[fragment_id][number] for number in numbers],

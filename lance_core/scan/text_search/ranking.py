@@ -42,6 +42,7 @@ from lance_core.scan.take.taker_cache import taker_of
 from lance_core.scan.text_search.columns import TextColumn, text_column
 from lance_core.scan.text_search.unindexed import find_unindexed
 from lance_core.scan.text_search.views import SearchableRows
+from lance_core.schema.arrow_values import numbers_of
 from lance_core.table.snapshot import Snapshot
 
 # Bytes of texts that are taken at once.
@@ -181,7 +182,7 @@ class Ranking:
     def _matching_rows(self) -> Keys:
         """Return the addresses of the rows that meet the condition, ascending."""
         with closing(self._scanned((), self._fragments)) as batches:
-            parts = [batch.column(ROW_ADDRESS).to_numpy() for batch in batches]
+            parts = [numbers_of(batch.column(ROW_ADDRESS)) for batch in batches]
         return np.sort(np.concatenate([np.empty(0, np.uint64), *parts]))
 
     def _scanned(

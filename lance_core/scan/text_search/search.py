@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-import pyarrow as pa
-
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
 from lance_core.index.text.query import TextQuery, columns_of, with_columns
@@ -22,6 +20,7 @@ from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.take.keys import Keys
 from lance_core.scan.text_search.columns import indexed_columns
 from lance_core.scan.text_search.ranking import Ranking
+from lance_core.schema.arrow_values import array_of
 from lance_core.table.snapshot import Snapshot
 
 
@@ -49,7 +48,7 @@ def most_texts(options: ScanOptions) -> int | None:
 
 def scored_rows(found: Found) -> FoundRows:
     """Return the rows that a search found with the column that it adds."""
-    return FoundRows(found.addresses, {SCORE: pa.array(found.scores)})
+    return FoundRows(found.addresses, {SCORE: array_of(found.scores)})
 
 
 def text_rows(

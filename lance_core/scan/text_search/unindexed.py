@@ -21,6 +21,7 @@ from lance_core.index.text.query import Match, Phrase
 from lance_core.index.text.scores import Collection, scores
 from lance_core.index.text.search import NOTHING, Found, best_of
 from lance_core.kernels import match_phrase
+from lance_core.schema.arrow_values import numbers_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def _counted(
 ) -> tuple[Collection, _Documents]:
     """Return the statistics of some rows, and those that meet the query."""
     words = analyzer.read(batch.column(0))
-    addresses: Keys = batch.column(1).to_numpy()
+    addresses: Keys = numbers_of(batch.column(1))
     numbers = analyzer.terms[uint32s(words.numbers)]
     lengths_of_all = np.diff(int64s(words.ends), prepend=0)
     owners = np.repeat(np.arange(len(addresses)), lengths_of_all)

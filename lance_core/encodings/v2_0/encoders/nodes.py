@@ -31,6 +31,7 @@ from lance_core.encodings.values import fixed_bits, flatten_lists
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import encodings_v2_0_pb2 as proto
 from lance_core.schema import Field
+from lance_core.schema.arrow_values import numbers_of, scalar_of
 
 _BLOB_ROW = 16
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
@@ -110,7 +111,7 @@ def _refuse_nulls(field: Field, array: pa.Array) -> None:
 
 def _lists(array: pa.Array) -> tuple[EncodedPage, pa.Array]:
     """Return a page with the end of each list, and the items that the lists cover."""
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    lengths = numbers_of(pc.fill_null(pc.list_value_length(array).cast(pa.int64()), scalar_of(0)))
     items = flatten_lists(array)
     adjustment = len(items) + 1
     ends = np.cumsum(lengths, dtype=np.uint64)

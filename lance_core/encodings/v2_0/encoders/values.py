@@ -28,6 +28,7 @@ from lance_core.encodings.v2_1.encoders.general import compress_block
 from lance_core.encodings.values import fixed_bits, offset_bits
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.proto import encodings_v2_0_pb2 as proto
+from lance_core.schema.arrow_values import numbers_of
 from lance_core.storage.base import Bytes
 
 COMPRESSION = "lance-encoding:compression"
@@ -193,5 +194,4 @@ def _dictionary(page: PageBuffers, array: pa.DictionaryArray) -> proto.ArrayEnco
 
 def null_flags(array: pa.Array) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
     """Return 1 for each null of the array, else 0."""
-    flags: np.ndarray[tuple[int], np.dtype[np.uint8]] = array.is_null().cast(pa.uint8()).to_numpy()
-    return flags.astype(np.uint64)
+    return numbers_of(array.is_null()).astype(np.uint64)

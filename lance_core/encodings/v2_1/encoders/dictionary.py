@@ -5,6 +5,7 @@ Source: docs/format.md, "Dictionary pages".
 
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +23,7 @@ from lance_core.encodings.v2_1.general import general_message
 from lance_core.encodings.v2_1.variable import variable_message
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
 from lance_core.proto import encodings_v2_1_pb2 as proto
+from lance_core.schema.arrow_values import array_of
 from lance_core.storage.base import Bytes
 
 _LEAST_VALUES = 100
@@ -78,7 +80,7 @@ def _find_distinct(values: pa.Array, most: int) -> tuple[pa.Array, pa.Array] | N
         return None
     indices, first = found
     numbers = pa.Array.from_buffers(pa.uint32(), len(values), [None, as_buffer(indices)])
-    return numbers, values.take(pa.array(first, pa.int64()))
+    return numbers, values.take(array_of(np.array(first, np.int64)))
 
 
 def _source(values: pa.Array) -> tuple[pa.Buffer | None, pa.Buffer, int, int, int, pa.Buffer | None, int]:

@@ -35,6 +35,7 @@ from lance_core.encodings.v2_1.flat import chunk_bits, flat_message
 from lance_core.encodings.values import fixed_bits, offset_bits
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import ChunkOverflow
+from lance_core.schema.arrow_values import numbers_of, scalar_of
 from lance_core.storage.base import Bytes
 
 FULL_ZIP_BYTES = 256
@@ -141,8 +142,8 @@ def _zipped(structure: Structure, values: pa.Array, column: LeafColumn) -> Encod
         rows, row_bytes = zip_vectors(vectors)
         return zip_fixed_page(structure, rows, row_bytes, vectors.encoding)
     if pa.types.is_boolean(arrow_type):  # one byte per value
-        flags = values.fill_null(False) if values.null_count else values
-        data = pa.py_buffer(flags.to_numpy(zero_copy_only=False).astype(np.uint8))
+        flags = values.fill_null(scalar_of(False)) if values.null_count else values
+        data = pa.py_buffer(numbers_of(flags).view(np.uint8))
         return zip_fixed_page(structure, data, 1, flat_message(8))
     width = fixed_bits(arrow_type) // 8
     data = values.buffers()[1].slice(values.offset * width, len(values) * width)

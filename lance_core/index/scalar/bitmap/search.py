@@ -29,6 +29,7 @@ from lance_core.index.scalar.sorted_keys import (
     sorted_keys,
 )
 from lance_core.index.segments import OpenSegment
+from lance_core.schema.arrow_values import numbers_of
 
 FILE = "bitmap_page_lookup.lance"
 _FEW_SETS = 256
@@ -151,11 +152,11 @@ def _read_keys(segment: OpenSegment) -> _Keys:
     rows = np.arange(len(values))
     null_rows = rows[:0]
     if values.null_count:
-        is_null = np.asarray(values.is_null())
+        is_null = numbers_of(values.is_null())
         null_rows, rows = rows[is_null], rows[~is_null]
         values = values.drop_null()
     if not has_order(values.type):
-        return _Keys(values.type, sorted_keys(pa.array([], pa.int8()))[0], rows[:0], null_rows)
+        return _Keys(values.type, sorted_keys(pa.nulls(0, pa.int8()))[0], rows[:0], null_rows)
     keys, order = sorted_keys(values)
     return _Keys(values.type, keys, rows if order is None else rows[order], null_rows)
 

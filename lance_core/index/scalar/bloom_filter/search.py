@@ -26,6 +26,7 @@ from lance_core.index.scalar.zones import Zones, read_zones
 from lance_core.index.segments import OpenSegment
 from lance_core.kernels import hash_strings
 from lance_core.process.counters import note
+from lance_core.schema.arrow_values import numbers_of, scalar_of
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -82,7 +83,7 @@ def hashes_of(values: pa.Array) -> Hashes | None:
     Return None for types without a filter, and for NaN: a filter knows only its bits, which may vary.
     """
     if types.is_floating(values.type):
-        numbers = np.asarray(values)
+        numbers = numbers_of(values)
         if np.isnan(numbers).any():
             return None
         if (numbers == 0).any():
@@ -142,9 +143,9 @@ def _read(segment: OpenSegment) -> _Filters:
     file = segment.open_file(FILE)
     zones = read_zones(file)
     batch = file.read(0, file.num_rows, ["has_null", "bloom_filter_data"])
-    has_null = np.asarray(pc.fill_null(batch.column(0), True).cast(pa.uint8())).astype(np.bool_)
+    has_null = numbers_of(pc.fill_null(batch.column(0).cast(pa.bool_()), scalar_of(True)))
     filters = batch.column(1)
-    sizes = np.asarray(pc.fill_null(pc.binary_length(filters), 0)).astype(np.int64)
+    sizes = numbers_of(pc.fill_null(pc.binary_length(filters).cast(pa.int64()), scalar_of(0)))
     if (sizes < BLOCK_BYTES).any() or (sizes % BLOCK_BYTES).any():
         raise CorruptFileError(
             "size of a Bloom filter",

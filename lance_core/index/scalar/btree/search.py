@@ -36,6 +36,7 @@ from lance_core.index.scalar.sorted_keys import (
 )
 from lance_core.index.segments import OpenSegment
 from lance_core.process.counters import note
+from lance_core.schema.arrow_values import numbers_of, scalar_of
 
 _LOOKUP = "page_lookup.lance"
 _DATA = "page_data.lance"
@@ -141,8 +142,8 @@ def _read_lookup(segment: OpenSegment) -> _Lookup:
     file.require("min", "max", "null_count", "page_idx")
     rows = file.read(0, file.num_rows)
     lows, highs = rows.column(0), rows.column(1)
-    numbers = np.asarray(rows.column(3).cast(pa.int64()).fill_null(-1))
-    nulls = np.asarray(rows.column(2).cast(pa.int64()).fill_null(0))
+    numbers = numbers_of(rows.column(3).cast(pa.int64()).fill_null(scalar_of(-1)))
+    nulls = numbers_of(rows.column(2).cast(pa.int64()).fill_null(scalar_of(0)))
     if not np.array_equal(np.sort(numbers), np.arange(len(numbers))):
         raise CorruptFileError("numbers of the pages of an index", file=file.name, found=numbers[:5].tolist())
     page_rows = file.integer("batch_size", _PAGE_ROWS, most=_MOST_PAGE_ROWS)
@@ -156,7 +157,7 @@ def _read_lookup(segment: OpenSegment) -> _Lookup:
                 raise CorruptFileError("pages of an index are not in order", file=file.name)
             bounds.append(keys)
     else:
-        bounds = [sorted_keys(pa.array([], pa.int8()))[0]] * 2
+        bounds = [sorted_keys(pa.nulls(0, pa.int8()))[0]] * 2
     return _Lookup(
         kind,
         page_rows,
@@ -390,10 +391,10 @@ class _Tree:
                 expected=f"{self.lookup.kind} and uint64 without nulls",
                 found=f"{values.type} and {ids.type}",
             )
-        numbers: npt.NDArray[np.uint64] = np.asarray(ids)
+        numbers: npt.NDArray[np.uint64] = numbers_of(ids)
         null_ids = numbers[:0]
         if values.null_count:
-            is_null = np.asarray(values.is_null())
+            is_null = numbers_of(values.is_null())
             null_ids, numbers = numbers[is_null], numbers[~is_null]
             values = values.drop_null()
         keys, order = sorted_keys(values)

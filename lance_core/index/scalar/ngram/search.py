@@ -22,6 +22,7 @@ from lance_core.index.row_mask import by_fragment
 from lance_core.index.scalar.answers import Answer, TooManyRows
 from lance_core.index.scalar.questions import HasTexts, HasWords, Question, StartsWith
 from lance_core.index.segments import OpenSegment
+from lance_core.schema.arrow_values import numbers_of, scalar_of
 
 FILE = "ngram_postings.lance"
 _LETTERS = 3
@@ -115,7 +116,7 @@ def _read_tokens(segment: OpenSegment) -> _Tokens:
     file = segment.open_file(FILE)
     file.require("tokens", "posting_list")
     column = file.read(0, file.num_rows, ["tokens"]).column(0)
-    tokens = np.asarray(column.cast(pa.int64()).fill_null(-1))
+    tokens = numbers_of(column.cast(pa.int64()).fill_null(scalar_of(-1)))
     if (tokens[1:] <= tokens[:-1]).any() or (tokens < 0).any():
         raise CorruptFileError("tokens of an index are not in order", file=file.name)
     return _Tokens(tokens.astype(np.uint32))

@@ -18,6 +18,7 @@ from lance_core.index.scalar.questions import Between, IsNull, OneOf, Question, 
 from lance_core.index.scalar.zones import Zones, read_zones
 from lance_core.index.segments import OpenSegment
 from lance_core.process.counters import note
+from lance_core.schema.arrow_values import numbers_of, scalar_of
 from lance_core.statistics import intervals
 from lance_core.statistics.collect import has_bounds
 from lance_core.statistics.intervals import Flags, Values
@@ -97,13 +98,15 @@ def _read(segment: OpenSegment) -> _ZoneMap:
     zones = read_zones(file)
     batch = file.read(0, file.num_rows, ["min", "max", "null_count", "nan_count"])
     kind = batch.column(0).type
-    nulls, nans = (np.asarray(column.cast(pa.int64()).fill_null(-1)) for column in batch.columns[2:])
+    unknown = scalar_of(-1)
+    nulls, nans = (numbers_of(column.cast(pa.int64()).fill_null(unknown)) for column in batch.columns[2:])
     is_float = pa.types.is_floating(kind)
     least = most = None
     if has_bounds(kind) and not pa.types.is_dictionary(kind):
         least, most = (intervals.comparable(side) for side in batch.columns[:2])
         if is_float:  # NaN as a bound says that there is a NaN
-            least, most = (pc.if_else(pc.is_nan(side), None, side) for side in (least, most))
+            nothing = scalar_of(None, least.type)
+            least, most = (pc.if_else(pc.is_nan(side), nothing, side) for side in (least, most))
     # Counts are those of the rows that were live, fewer than the rows from the first to the last.
     ordinary = (nulls < 0) | (nans < 0) | (nulls + nans < zones.ends - zones.starts)
     return _ZoneMap(zones, Values(kind, least, most, ordinary, (nans != 0) & is_float, nulls != 0))

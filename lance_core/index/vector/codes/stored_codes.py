@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
 from lance_core.kernels import BestRows, StoredVectors
+from lance_core.schema.arrow_values import numbers_of
 
 ROW_KEY = "_rowid"
 """Column of the row keys."""
@@ -141,7 +142,7 @@ class CodeModel:
                 expected=f"{width} bytes per row",
                 found=f"{column.type}, {column.null_count} nulls",
             )
-        return self._numbers(column.flatten()).reshape(len(column), width)
+        return numbers_of(column.flatten()).reshape(len(column), width)
 
     def floats_of(self, batch: pa.RecordBatch, name: str) -> Floats:
         """Return a column of float32 numbers.
@@ -154,7 +155,7 @@ class CodeModel:
             raise CorruptFileError(
                 f"column {name} of a vector index", file=self.file, expected="float", found=column.type
             )
-        return self._numbers(column)
+        return numbers_of(column)
 
     def keys_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
         """Return the row keys.
@@ -163,10 +164,6 @@ class CodeModel:
             CorruptFileError: The column has another type, or nulls.
         """
         return row_keys(batch, self.file)
-
-    @staticmethod
-    def _numbers(column: pa.Array) -> Array:
-        return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def row_keys(batch: pa.RecordBatch, file: str) -> npt.NDArray[np.uint64]:
@@ -178,7 +175,7 @@ def row_keys(batch: pa.RecordBatch, file: str) -> npt.NDArray[np.uint64]:
     column = batch.column(ROW_KEY)
     if column.type != pa.uint64() or column.null_count:
         raise CorruptFileError("row keys of a vector index", file=file, expected="uint64", found=column.type)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    return numbers_of(column)
 
 
 def with_codes(batch: pa.RecordBatch, name: str, codes: npt.NDArray[np.uint8]) -> pa.RecordBatch:
