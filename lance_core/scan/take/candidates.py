@@ -31,6 +31,8 @@ def passing_candidates(conditions: Sequence[Expression], taker: RowTaker, addres
     batch = taker.of_live(addresses)
     values = {name: [array] for name, array in zip(batch.schema.names, batch.columns, strict=True)}
     for condition in conditions:
+        if not len(addresses):
+            break
         chosen = places(evaluate.passing(condition, batch_of(values, len(addresses))))
         if len(chosen) < len(addresses):
             addresses = addresses[chosen]

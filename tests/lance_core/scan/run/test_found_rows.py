@@ -21,6 +21,7 @@ CHECKED = [
     "text LIKE '%word12%' AND point.x > 9000",
     "id < 300 AND kind = 3 AND value > 0.5 AND point.name != '17'",
     "id < 200 AND list IS NOT NULL",
+    "id < 200 AND value > 5 AND length(text) = 3",
     "text LIKE '%word777%' AND colour = 'red'",
     "id < 100 AND 1000 / divisor > 1",
     "id < 100 AND _rowid > 10",
