@@ -34,6 +34,9 @@ _CONTEXT.set_forkserver_preload(
         "pydantic.fields",
         "typer._adapters",
         "encodings.idna",
+        "lance_core.scan.run.filtered_scan",
+        "pandas",  # PyArrow imports both with the first list that it is given
+        "pyarrow.pandas_compat",
     ]
 )
 
