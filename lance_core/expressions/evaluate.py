@@ -71,9 +71,9 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
 def _run(expression: Expression, batch: pa.RecordBatch) -> Any:
     """Return the values of an expression, or the error of its evaluation.
 
-    An error is returned and not raised, because AND, OR and CASE may not need the operand's value in that
-    row. Operands are evaluated before their node, from a list instead of by recursion, so that depth costs no
-    stack.
+    An error is returned and not raised, because AND, OR, CASE and `coalesce` may not need the operand's value
+    in that row. Operands are evaluated before their node, from a list instead of by recursion, so that depth
+    costs no stack.
     """
     values: list[Any] = []
     for node in _operands_first(expression):
@@ -81,7 +81,7 @@ def _run(expression: Expression, batch: pa.RecordBatch) -> Any:
         operands = values[len(values) - count :]
         del values[len(values) - count :]
         failed = next((value for value in operands if isinstance(value, pa.ArrowException)), None)
-        if failed is not None and not isinstance(node, And | Or | Case):
+        if failed is not None and not _may_do_without(node):
             values.append(failed)
             continue
         try:
@@ -89,6 +89,11 @@ def _run(expression: Expression, batch: pa.RecordBatch) -> Any:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             values.append(error)
     return values[0]
+
+
+def _may_do_without(node: Expression) -> bool:
+    """Return whether a node does not need the values of all operands in every row."""
+    return isinstance(node, And | Or | Case) or (isinstance(node, Call) and node.function in _CHOICES)
 
 
 def _operands_first(expression: Expression) -> Iterator[Expression]:
@@ -224,7 +229,9 @@ def _cast(node: Cast, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
     return _by_dictionary(operands[0], lambda values: change(values, node.data_type))
 
 
-def _call(node: Call, arguments: list[Datum], batch: pa.RecordBatch) -> Datum:
+def _call(node: Call, arguments: list[Any], batch: pa.RecordBatch) -> Datum:
+    if any(isinstance(argument, pa.ArrowException) for argument in arguments):
+        return _CHOICES[node.function](node, arguments, batch)
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         arguments[0] = pa.repeat(arguments[0], 1)
         found = _applied(node, arguments)
@@ -241,6 +248,39 @@ def _call(node: Call, arguments: list[Datum], batch: pa.RecordBatch) -> Datum:
     for place in encoded:
         arguments[place] = arguments[place].dictionary_decode()
     return _applied(node, arguments)
+
+
+def _coalesce(node: Call, arguments: list[Any], batch: pa.RecordBatch) -> Datum:
+    """Return in each row the first value that is not null.
+
+    An argument with an error is evaluated again for the rows that need it only.
+    """
+    result: Datum = pa.scalar(None, node.data_type)
+    for argument, found in zip(node.arguments, arguments, strict=True):
+        if isinstance(found, pa.ArrowException):
+            found = _on_rows(argument, batch, pc.is_null(result))
+        result = pc.coalesce(
+            result, found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
+        )
+    return result
+
+
+def _nvl2(node: Call, arguments: list[Any], batch: pa.RecordBatch) -> Datum:
+    """Return in each row the second value, or the third one if the first value is null; see `_coalesce`."""
+    given, value, other = node.arguments
+    found, *values = arguments
+    if isinstance(found, pa.ArrowException):
+        raise found
+    return _case(Case(((Not(IsNull(given)), value),), other), [pc.is_valid(found), *values], batch)
+
+
+_CHOICES: dict[str, Callable[[Call, list[Any], pa.RecordBatch], Datum]] = {
+    "coalesce": _coalesce,
+    "nvl": _coalesce,
+    "ifnull": _coalesce,
+    "nvl2": _nvl2,
+}
+"""Functions that do without arguments whose evaluation failed, by name."""
 
 
 def _applied(node: Call, arguments: list[Datum]) -> Datum:

@@ -273,3 +273,39 @@ def test_long_texts_have_no_edit_distance() -> None:
     table = pa.table({"s": ["a" * 40_000]})
     with pytest.raises(InvalidInputError, match="texts of 40000 and 40000 characters are too long"):
         rows("levenshtein(s, s)", table)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "coalesce(n, 6 / z)",
+        "coalesce(n, cast(s as int))",
+        "coalesce(n, s)",
+        "coalesce(n, 6 / z, cast(s as int))",
+        "coalesce(nvl(n, 6 / z), cast(s as int))",
+        "nvl(z, 6 / z)",
+        "ifnull(n, 6 / z)",
+        "nvl2(n, 1, 6 / z)",
+        "nvl2(n, n, cast(s as int))",
+    ],
+)
+def test_choices_have_values_where_others_have_none(expression: str, tmp_path: Path) -> None:
+    """An argument counts only in rows whose earlier arguments are null, as in the reference."""
+    table = pa.table({"n": pa.array([1, None, 3]), "s": ["x", "6", None], "z": [0, 1, 2]})
+    lance.write_dataset(table, tmp_path / "t.lance")
+    expected = lance.dataset(tmp_path / "t.lance").to_table(columns={"chosen": expression})
+    assert lance_core.dataset(tmp_path / "t.lance").to_table(columns={"chosen": expression}) == expected
+
+
+@pytest.mark.parametrize("expression", ["coalesce(6 / z, n)", "nvl2(6 / z, 1, 2)", "nullif(n, 6 / z)"])
+def test_choices_need_some_values(expression: str) -> None:
+    table = pa.table({"n": [1, 2], "z": [0, 1]})
+    with pytest.raises(InvalidInputError, match="divide by zero"):
+        rows(expression, table)
+
+
+def test_choices_among_encoded_texts() -> None:
+    texts = pa.array(["1", None, "x"]).dictionary_encode()
+    table = pa.table({"s": texts, "t": pa.array([None, "2", "3"]).dictionary_encode(), "z": [1, 1, 0]})
+    assert rows("coalesce(cast(10 / z as string), s, t)", table.slice(0, 2)) == ["10", "10"]
+    assert rows("coalesce(s, t, cast(10 / z as string))", table) == ["1", "2", "x"]
