@@ -21,12 +21,14 @@ from lance_core.scan.plan.projection import expression_schema
 from lance_core.scan.scanner import LanceScanner
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame, RecordBatchStream, SessionContext
+    from datafusion import DataFrame, LogicalPlan, RecordBatchStream, SessionContext
 
     from lance_core.scan.plan.options import ScanOptions
     from lance_core.table.snapshot import Snapshot
 
 Result = TypeVar("Result")
+_STEPS_OF_ROWS = frozenset({"Projection", "Filter", "Sort", "Limit", "SubqueryAlias"})
+"""Steps of the engine's plans that return rows of their input."""
 BlobHandling = Literal["all_binary", "blobs_descriptions", "all_descriptions"]
 
 
@@ -61,11 +63,14 @@ class SqlQueryBuilder:
         return self._with(table_name=table_name)
 
     def with_row_id(self, with_row_id: bool = True) -> Self:
-        """Set whether the table has the column `_rowid`."""
+        """Set whether the table has the column `_rowid`.
+
+        A result whose rows are rows of the table has it even if the query does not select it.
+        """
         return self._with(with_row_id=with_row_id)
 
     def with_row_addr(self, with_row_addr: bool = True) -> Self:
-        """Set whether the table has the column `_rowaddr`."""
+        """Set whether the table has the column `_rowaddr`; see `with_row_id`."""
         return self._with(with_row_addr=with_row_addr)
 
     def blob_handling(self, blob_handling: BlobHandling) -> Self:
@@ -250,7 +255,7 @@ def _executed(query: TableQuery, table: _Table) -> _Result:
         context.remove_optimizer_rule("push_down_filter")
     register_functions(context)
     context.register_dataset(query.table_name, table)
-    frame = _selected(context, query.text)
+    frame = _with_row_keys(context, query, _selected(context, query.text))
     return _Result(frame.schema(), frame.execute_stream())
 
 
@@ -272,6 +277,42 @@ def _selected(context: SessionContext, text: str) -> DataFrame:
 
     options = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     return context.sql_with_options(text, options)
+
+
+def _with_row_keys(context: SessionContext, query: TableQuery, frame: DataFrame) -> DataFrame:
+    """Return a result with the row ids and addresses that the query asks for, if it has rows of the table.
+
+    Rows of joins, groups and windows, or of a subquery that leaves ids out, have none.
+    """
+    names = ["_rowid"] * query.with_row_id + ["_rowaddr"] * query.with_row_addr
+    missing = [name for name in names if name not in frame.schema().names]
+    step = frame.logical_plan()
+    while _kind(step) in _STEPS_OF_ROWS:
+        (step,) = step.inputs()
+    if not missing or _kind(step) != "TableScan":
+        return frame
+    try:
+        place = _end_of_columns(query.text)
+        return _selected(context, f"{query.text[:place]}, {', '.join(missing)} {query.text[place:]}")
+    except Exception:  # the engine raises bare exceptions
+        return frame
+
+
+def _kind(step: LogicalPlan) -> str:
+    return step.display().split(":")[0]
+
+
+def _end_of_columns(text: str) -> int:
+    """Return the place of the outermost FROM of a query."""
+    from sqlglot import TokenType, tokenize  # late: it takes long to load
+
+    depth, last = 0, None
+    for token in tokenize(text):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and token.token_type is TokenType.FROM and last is not TokenType.DISTINCT:
+            return token.start
+        last = token.token_type
+    raise InvalidInputError("SQL query: a FROM is missing")
 
 
 def _batches(table: _Table, result: _Result) -> Iterator[pa.RecordBatch]:

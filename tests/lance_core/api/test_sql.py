@@ -144,6 +144,45 @@ def test_the_builder_has_the_settings_of_the_reference(dataset: Any) -> None:
             query.blob_handling("lazy")
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT row FROM dataset",
+        "SELECT row, _rowid FROM dataset WHERE row > 2",
+        "SELECT t.row + 1 AS next FROM dataset AS t WHERE t.row > 1 ORDER BY text, row DESC LIMIT 3 OFFSET 1",
+        "SELECT text IS DISTINCT FROM 'a' AS differs /* FROM */ -- FROM (\n FROM dataset",
+        "SELECT row, 'FROM (' AS \"from\" FROM dataset WHERE row IN (SELECT row FROM dataset WHERE row < 4)",
+        "SELECT (SELECT max(row) FROM dataset) AS last, extract(year FROM day) AS y FROM dataset",
+        "SELECT row FROM (SELECT * FROM dataset) AS t",
+        "WITH t AS (SELECT * FROM dataset) SELECT row FROM t",
+        "SELECT * FROM dataset WHERE false",
+        # none of these has rows of the table, or their ids
+        "SELECT row FROM (SELECT row FROM dataset) AS t",
+        "SELECT DISTINCT row FROM dataset",
+        "SELECT count(*) AS n FROM dataset",
+        "SELECT text FROM dataset GROUP BY text",
+        "SELECT row, row_number() OVER (ORDER BY row) AS n FROM dataset",
+        "SELECT a.row FROM dataset AS a JOIN dataset AS b ON a.row = b.row",
+        "SELECT row FROM dataset EXCEPT SELECT row FROM dataset WHERE row > 2",
+        "SELECT unnest(s['y']) AS y FROM dataset",
+        "SELECT 1 AS one",
+    ],
+)
+def test_rows_of_the_table_have_the_ids_of_the_reference(query: str, dataset: Any) -> None:
+    ours, theirs = (
+        library.dataset(dataset.uri)
+        .sql(query)
+        .with_row_id()
+        .with_row_addr()
+        .build()
+        .to_stream_reader()
+        .read_all()
+        for library in (lance_core, lance)
+    )
+    assert ours.schema.names == theirs.schema.names
+    assert sorted(map(str, ours.to_pylist())) == sorted(map(str, theirs.to_pylist()))
+
+
 @pytest.mark.parametrize("handling", ["all_binary", "blobs_descriptions"])
 def test_blobs_are_bytes_or_descriptors(handling: Any, tmp_path: Path) -> None:
     field = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
