@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -62,48 +63,82 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
-    result = _run(expression, batch)
-    if isinstance(result, pa.ArrowException):
-        raise result
-    return result
+    """Return the values of an expression.
+
+    If a value has no result, the expression is evaluated once more, and operands of AND, OR, CASE and the
+    like only in the rows that need them. So the time grows with the length of an expression, not with its
+    depth.
+    """
+    try:
+        return _run(expression, batch)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        try:
+            return _run(expression, batch, late=True)
+        except RecursionError:
+            raise InvalidInputError("an expression without a value is nested too deeply") from None
 
 
-def _run(expression: Expression, batch: pa.RecordBatch) -> Any:
-    """Return the values of an expression, or the error of its evaluation.
+def _run(expression: Expression, batch: pa.RecordBatch, *, late: bool = False) -> Datum:
+    """Return the values of an expression. If `late`, choices evaluate their own operands.
 
-    An error is returned and not raised, because AND, OR, CASE and `coalesce` may not need the operand's value
-    in that row. Operands are evaluated before their node, from a list instead of by recursion, so that depth
-    costs no stack.
+    Other operands are evaluated before their node, from a list instead of by recursion, so that depth costs
+    no stack.
     """
     values: list[Any] = []
-    for node in _operands_first(expression):
+    for node in _operands_first(expression, late):
+        if late and (choose := _choice(node)) is not None:
+            values.append(choose(node, _Later(node, batch)))
+            continue
         count = len(node.operands)
         operands = values[len(values) - count :]
         del values[len(values) - count :]
-        failed = next((value for value in operands if isinstance(value, pa.ArrowException)), None)
-        if failed is not None and not _may_do_without(node):
-            values.append(failed)
-            continue
-        try:
-            values.append(_EVALUATORS[type(node)](node, operands, batch))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            values.append(error)
+        values.append(_EVALUATORS[type(node)](node, operands, batch))
     return values[0]
 
 
-def _may_do_without(node: Expression) -> bool:
-    """Return whether a node does not need the values of all operands in every row."""
-    return isinstance(node, And | Or | Case) or (isinstance(node, Call) and node.function in _CHOICES)
+def _choice(node: Expression) -> Callable[[Any, Operands], Datum] | None:
+    """Return what evaluates a node that does not need all operands in every row; None for other nodes."""
+    return _CHOICES.get(node.function) if isinstance(node, Call) else _CHOICES.get(type(node))
 
 
-def _operands_first(expression: Expression) -> Iterator[Expression]:
+def _operands_first(expression: Expression, late: bool) -> Iterator[Expression]:
     # List parents before children from right to left, then reverse the list.
     order, stack = [], [expression]
     while stack:
         node = stack.pop()
         order.append(node)
-        stack.extend(node.operands)
+        if not (late and _choice(node) is not None):
+            stack.extend(node.operands)
     return reversed(order)
+
+
+Operands = Callable[[int, Callable[[], Datum]], Datum]
+"""Gives the values of the operand at a place, at least in the rows that the second argument gives."""
+
+
+class _Later:
+    """Operands of a node that are evaluated when they are needed, where they are."""
+
+    def __init__(self, node: Expression, batch: pa.RecordBatch) -> None:
+        self._operands = node.operands
+        self._batch = batch
+
+    def __call__(self, place: int, needing: Callable[[], Datum]) -> Datum:
+        rows, batch = needing(), self._batch
+        if isinstance(rows, pa.Scalar):
+            if rows.as_py():
+                return _run(self._operands[place], batch, late=True)
+            rows = pa.repeat(rows, batch.num_rows)
+        chosen = pa.RecordBatch.from_struct_array(uncut(batch.to_struct_array()).filter(rows))
+        values = _run(self._operands[place], chosen, late=True)
+        if isinstance(values, pa.Scalar):
+            return pc.if_else(rows, values, scalar_of(None, values.type))
+        positions = pc.subtract(pc.cumulative_sum(rows.cast(pa.int64())), scalar_of(1))
+        return values.take(pc.if_else(rows, positions, scalar_of(None, pa.int64())))
+
+
+def _known(operands: list[Datum]) -> Operands:
+    return lambda place, needing: operands[place]
 
 
 def _column(column: Column, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
@@ -152,66 +187,67 @@ def _is_in(node: IsIn, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
     return _by_dictionary(operands[0], lambda values: is_in(values, node.values, node.has_null))
 
 
-def _and(node: And, operands: list[Any], batch: pa.RecordBatch) -> Datum:
-    return _junction(node.parts, operands, batch, pc.and_kleene, decided=False)
+def _and(node: And, operands: Operands) -> Datum:
+    return _junction(len(node.parts), operands, pc.and_kleene, decided=False)
 
 
-def _or(node: Or, operands: list[Any], batch: pa.RecordBatch) -> Datum:
-    return _junction(node.parts, operands, batch, pc.or_kleene, decided=True)
+def _or(node: Or, operands: Operands) -> Datum:
+    return _junction(len(node.parts), operands, pc.or_kleene, decided=True)
 
 
 def _junction(
-    parts: Sequence[Expression],
-    operands: list[Any],
-    batch: pa.RecordBatch,
-    kernel: Callable[[Datum, Datum], Datum],
-    *,
-    decided: bool,
+    count: int, operands: Operands, kernel: Callable[[Datum, Datum], Datum], *, decided: bool
 ) -> Datum:
-    """Combine the parts with `kernel`. A part with an error is evaluated again for the undecided rows only.
+    """Combine the operands with `kernel`. Each counts in rows that those before it leave undecided.
 
     So `x <> 0 AND 10 / x > 1` has a value in every row, while a condition without errors selects no rows.
     """
     result = scalar_of(not decided)
-    for part, operand in zip(parts, operands, strict=True):
-        if isinstance(operand, pa.ArrowException):
-            undecided = pc.fill_null(pc.invert(result) if decided else result, scalar_of(True))
-            operand = _on_rows(part, batch, undecided)
-        result = kernel(result, operand)
+    for place in range(count):
+        result = kernel(result, operands(place, partial(_undecided, result, decided)))
     return result
 
 
-def _on_rows(expression: Expression, batch: pa.RecordBatch, rows: Datum) -> Datum:
-    """Return the values of an expression in the chosen rows, and null in the others."""
-    rows = pa.repeat(rows, batch.num_rows) if isinstance(rows, pa.Scalar) else rows
-    chosen = uncut(batch.to_struct_array()).filter(rows)
-    values = _evaluate(expression, pa.RecordBatch.from_struct_array(chosen))
-    if isinstance(values, pa.Scalar):
-        return pc.if_else(rows, values, scalar_of(None, values.type))
-    positions = pc.subtract(pc.cumulative_sum(rows.cast(pa.int64())), scalar_of(1))
-    return values.take(pc.if_else(rows, positions, scalar_of(None, pa.int64())))
+def _undecided(result: Datum, decided: bool) -> Datum:
+    return pc.fill_null(pc.invert(result) if decided else result, scalar_of(True))
 
 
-def _case(node: Case, operands: list[Any], batch: pa.RecordBatch) -> Datum:
-    """Return in each row the value of the first branch whose condition holds.
-
-    A branch with an error is evaluated again for its own rows only.
-    """
-
-    def values(place: int, rows: Datum) -> Datum:
-        found = operands[place]
-        return _on_rows(node.operands[place], batch, rows) if isinstance(found, pa.ArrowException) else found
-
+def _case(node: Case, operands: Operands) -> Datum:
+    """Return in each row the value of the first branch whose condition holds."""
     undecided: Datum = scalar_of(True)
     chosen: list[tuple[Datum, Datum]] = []
-    for place in range(0, len(operands) - 1, 2):
-        holds = pc.and_(undecided, pc.fill_null(values(place, undecided), scalar_of(False)))
-        chosen.append((holds, values(place + 1, holds)))
+    for place in range(0, 2 * len(node.branches), 2):
+        holds = pc.and_(undecided, pc.fill_null(operands(place, partial(_same, undecided)), scalar_of(False)))
+        chosen.append((holds, operands(place + 1, partial(_same, holds))))
         undecided = pc.and_not(undecided, holds)
-    result = values(len(operands) - 1, undecided)
+    result = operands(2 * len(node.branches), partial(_same, undecided))
     for holds, branch in reversed(chosen):
         result = pc.if_else(holds, branch, result)
     return result
+
+
+def _same(rows: Datum) -> Datum:
+    return rows
+
+
+def _coalesce(node: Call, operands: Operands) -> Datum:
+    """Return in each row the first value that is not null."""
+    result: Datum = scalar_of(None, node.data_type)
+    for place in range(len(node.arguments)):
+        found = operands(place, partial(pc.is_null, result))
+        result = pc.coalesce(result, _decoded(found))
+    return result
+
+
+def _nvl2(node: Call, operands: Operands) -> Datum:
+    """Return in each row the second value, or the third one if the first value is null."""
+    is_given = pc.is_valid(_decoded(operands(0, partial(_same, scalar_of(True)))))
+    value = _decoded(operands(1, partial(_same, is_given)))
+    return pc.if_else(is_given, value, _decoded(operands(2, partial(pc.invert, is_given))))
+
+
+def _decoded(values: Datum) -> Datum:
+    return values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
 
 
 def _like(node: Like, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
@@ -229,9 +265,7 @@ def _cast(node: Cast, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
     return _by_dictionary(operands[0], lambda values: change(values, node.data_type))
 
 
-def _call(node: Call, arguments: list[Any], batch: pa.RecordBatch) -> Datum:
-    if any(isinstance(argument, pa.ArrowException) for argument in arguments):
-        return _CHOICES[node.function](node, arguments, batch)
+def _call(node: Call, arguments: list[Datum], batch: pa.RecordBatch) -> Datum:
     if all(isinstance(argument, pa.Scalar) for argument in arguments):
         arguments[0] = pa.repeat(arguments[0], 1)
         found = _applied(node, arguments)
@@ -248,39 +282,6 @@ def _call(node: Call, arguments: list[Any], batch: pa.RecordBatch) -> Datum:
     for place in encoded:
         arguments[place] = arguments[place].dictionary_decode()
     return _applied(node, arguments)
-
-
-def _coalesce(node: Call, arguments: list[Any], batch: pa.RecordBatch) -> Datum:
-    """Return in each row the first value that is not null.
-
-    An argument with an error is evaluated again for the rows that need it only.
-    """
-    result: Datum = pa.scalar(None, node.data_type)
-    for argument, found in zip(node.arguments, arguments, strict=True):
-        if isinstance(found, pa.ArrowException):
-            found = _on_rows(argument, batch, pc.is_null(result))
-        result = pc.coalesce(
-            result, found.dictionary_decode() if isinstance(found, pa.DictionaryArray) else found
-        )
-    return result
-
-
-def _nvl2(node: Call, arguments: list[Any], batch: pa.RecordBatch) -> Datum:
-    """Return in each row the second value, or the third one if the first value is null; see `_coalesce`."""
-    given, value, other = node.arguments
-    found, *values = arguments
-    if isinstance(found, pa.ArrowException):
-        raise found
-    return _case(Case(((Not(IsNull(given)), value),), other), [pc.is_valid(found), *values], batch)
-
-
-_CHOICES: dict[str, Callable[[Call, list[Any], pa.RecordBatch], Datum]] = {
-    "coalesce": _coalesce,
-    "nvl": _coalesce,
-    "ifnull": _coalesce,
-    "nvl2": _nvl2,
-}
-"""Functions that do without arguments whose evaluation failed, by name."""
 
 
 def _applied(node: Call, arguments: list[Datum]) -> Datum:
@@ -314,17 +315,28 @@ _EVALUATORS: dict[type[Expression], Callable[[Any, list[Any], pa.RecordBatch], D
     DistinctFrom: _distinct_from,
     IsIn: _is_in,
     IsNull: lambda node, operands, batch: _is_null(operands[0]),
-    And: _and,
-    Or: _or,
+    And: lambda node, operands, batch: _and(node, _known(operands)),
+    Or: lambda node, operands, batch: _or(node, _known(operands)),
     Not: lambda node, operands, batch: pc.invert(operands[0]),
     Like: _like,
     StartsWith: _starts_with,
     Cast: _cast,
-    Case: _case,
+    Case: lambda node, operands, batch: _case(node, _known(operands)),
     Call: _call,
     ArrowExpression: _arrow,
 }
 
+
+_CHOICES: dict[type[Expression] | str, Callable[[Any, Operands], Datum]] = {
+    And: _and,
+    Or: _or,
+    Case: _case,
+    "coalesce": _coalesce,
+    "nvl": _coalesce,
+    "ifnull": _coalesce,
+    "nvl2": _nvl2,
+}
+"""Nodes, and functions by name, that do not need the values of all operands in every row."""
 
 _ONE_ROW = pa.record_batch([pa.nulls(1)], names=[""])
 

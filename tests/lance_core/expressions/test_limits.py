@@ -18,9 +18,9 @@ from lance_core.expressions.complexity_limits import (
     MAX_TEXT,
     check_limits,
 )
-from lance_core.expressions.evaluate import passing
-from lance_core.expressions.sql import parse_filter
-from lance_core.expressions.tree import Column, Comparison, Expression, Literal, Not
+from lance_core.expressions.evaluate import evaluate, passing
+from lance_core.expressions.sql import parse_expression, parse_filter
+from lance_core.expressions.tree import Case, Column, Comparison, Expression, Literal, Not
 from support import sql_cases
 from support.draws import draws
 
@@ -115,3 +115,36 @@ def test_mutated_texts(data: st.DataObject) -> None:
     batch = sql_cases.PLAIN.to_batches()[0]
     with contextlib.suppress(InvalidInputError):
         passing(parse_filter("".join(text), batch.schema), batch)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "coalesce({}, x)",
+        "coalesce(nullif(x, x), {})",
+        "nvl2(nullif(x, x), 1, {})",
+        "CASE WHEN x = 0 THEN {} ELSE 1 END",
+        "CASE WHEN {} > 1 THEN x ELSE 1 END",
+        "CASE WHEN x > 0 OR NOT {} > 1 THEN 1 ELSE 0 END",
+    ],
+)
+def test_nested_choices_without_a_value(around: str) -> None:
+    """T20: each level evaluated its operand twice, so that 14 levels took eight seconds."""
+    text = "6 / x"
+    for _ in range(14):
+        text = around.format(text)
+    expression = parse_expression(text, BATCH.schema)
+    started = time.process_time()
+    with pytest.raises(InvalidInputError, match="divide by zero"):
+        evaluate(expression, BATCH)
+    assert time.process_time() - started < 1
+
+
+def test_choices_nested_too_deeply() -> None:
+    """T20: a choice whose operand has no value recurses."""
+    is_zero = parse_expression("x = 0", BATCH.schema)
+    node = parse_expression("6 / x", BATCH.schema)
+    for _ in range(2_000):
+        node = Case(((is_zero, node),), Literal(pa.scalar(1)))
+    with pytest.raises(InvalidInputError, match="nested too deeply"):
+        evaluate(node, BATCH)
