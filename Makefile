@@ -8,8 +8,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Folder with datasets and port of `make serve`.
 ROOT ?= demo/data
 PORT ?= 8815
-# Processes of the test runs: three on two processors, since tests wait for disks, networks and other processes.
-JOBS ?= 3
+# Processes of the test runs: four on two processors, since tests wait for disks, networks and other processes.
+JOBS ?= 4
 
 # The part of the long tests that `make test-share` runs: 5/6 is the last of six. The commit decides which.
 SHARES ?= 6
