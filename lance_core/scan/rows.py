@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, LanceError
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS
+from lance_core.scan.plan.projection import ROW_ADDRESS, project_inputs
 from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan, plan_scan
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
@@ -202,7 +202,7 @@ def _found_rows(
     if masks is None:
         return None
     found = found_addresses(snapshot, plan, masks)
-    addresses = None if found is None else _passing(snapshot, options, taker, *found)
+    addresses = None if found is None else _passing(snapshot, options, taker, files, *found)
     if addresses is None:
         addresses = _few_addresses(snapshot, plan, masks, files)
     if addresses is None:
@@ -218,25 +218,30 @@ def _found_rows(
 
 
 def _passing(
-    snapshot: Snapshot, options: ScanOptions, taker: RowTaker, candidates: RowIds, left: Sequence[int]
+    snapshot: Snapshot,
+    options: ScanOptions,
+    taker: RowTaker,
+    files: DataFiles,
+    candidates: RowIds,
+    left: Sequence[int],
 ) -> RowIds | None:
     """Return the addresses of live candidates that meet the conditions `left` of a filter; None if a scan has
     to find them.
     """
-    live = taker.addresses.only_live(candidates)
-    if not left or not len(live):
-        return live
-    if snapshot.storage.is_remote:
-        return None
     from lance_core.expressions.tree import conjuncts
-    from lance_core.scan.session import session_of
     from lance_core.scan.take.candidates import passing_candidates
+    from lance_core.scan.take.taker_cache import taker_of
 
     assert options.filter is not None
-    parts = conjuncts(options.filter)
-    conditions = [parts[number] for number in left]  # guards have the least numbers
-    inputs = session_of(snapshot).input_taker(snapshot, conditions)
     try:
+        live = taker.addresses.only_live(candidates)
+        if not left or not len(live):
+            return live
+        if snapshot.storage.is_remote:
+            return None
+        parts = conjuncts(options.filter)
+        conditions = [parts[number] for number in left]  # guards have the least numbers
+        inputs = taker_of(snapshot, project_inputs(snapshot.manifest.schema, conditions), files)
         return passing_candidates(conditions, inputs, live)
     except LanceError:  # the error of a scan names the condition and the page
         return None

@@ -8,19 +8,17 @@ without a session share the default session of the process.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping
 
 from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.tree import Expression, stored_only
-from lance_core.expressions.tree import columns as paths_read
+from lance_core.expressions.tree import Expression
 from lance_core.index.cache import IndexCache
 from lance_core.process.counters import CacheUse
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import project, project_inputs
+from lance_core.scan.plan.projection import project
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.take.taker_cache import TakerCache
@@ -107,15 +105,6 @@ class Session:
             options = ScanOptions(computed=computed, blob_handling=blob_handling)
             return RowTaker(snapshot, project(snapshot.manifest.schema, options), self.files)
         return self.takers.get(snapshot, columns, blob_handling)
-
-    def input_taker(self, snapshot: Snapshot, expressions: Sequence[Expression]) -> RowTaker:
-        """Return the taker of the columns of a snapshot that expressions read."""
-        paths = frozenset(chain.from_iterable(map(paths_read, expressions)))
-        return self.takers.kept(
-            snapshot,
-            (paths, stored_only(*expressions)),
-            lambda: project_inputs(snapshot.manifest.schema, expressions),
-        )
 
     def cache_use(self) -> Mapping[str, CacheUse]:
         """Return the size and the numbers of hits and misses of each cache."""
