@@ -97,7 +97,11 @@ class Exchange:
     request: Request
     message: bytes
     forward: Callable[[], tuple[bytes, bytes]]
-    """Sends the request to the server; gives head and body of the answer."""
+    """Sends the request to the server; gives head and body of the answer.
+
+    A server that ends first raises a ConnectionResetError, which ends the connection of the client as well.
+    A test that is over may leave such a request: a read ahead that its client has given up.
+    """
     send: Callable[[bytes], None]
     """Sends bytes to the client."""
     reset: Callable[[], None]
@@ -198,7 +202,8 @@ def _answer(client: socket.socket, message: tuple[bytes, bytes], port: int, prox
         with socket.create_connection(("127.0.0.1", port)) as server:
             server.sendall(re.sub(rb"(?i)\r\nconnection: [^\r]*", b"", head) + b"\r\n\r\n" + body)
             answer = _read_message(server.makefile("rb"), has_body=method != "HEAD")
-            assert answer is not None
+            if answer is None:
+                raise ConnectionResetError("the server of the store ended without an answer")
             return answer
 
     def send(data: bytes) -> None:
@@ -245,13 +250,20 @@ def _read_message(stream, has_body: bool = True) -> tuple[bytes, bytes] | None:
         return head, stream.read(int(length[1]))
     if re.search(rb"(?i)\r\ntransfer-encoding: chunked", head):
         body = b""
-        while size := int(stream.readline().split(b";")[0], 16):
+        while size := _chunk_size(stream):
             body += stream.read(size)
             stream.readline()
         stream.readline()
         head = re.sub(rb"(?i)\r\ntransfer-encoding: [^\r]*", b"", head)
         return head + b"\r\nContent-Length: %d" % len(body), body
     return head, b""
+
+
+def _chunk_size(stream) -> int:
+    line = stream.readline()
+    if not line:
+        raise ConnectionResetError("the server of the store ended within an answer")
+    return int(line.split(b";")[0], 16)
 
 
 # Faults.
