@@ -12,9 +12,8 @@ from lance_core.expressions.aggregates import COUNT_ALL
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.aggregation import Aggregation
 from lance_core.scan.plan.scan_plan import ScanPlan
-from lance_core.scan.rows import plan_batches
+from lance_core.scan.rows import count_plan_rows, plan_batches
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.execute import count_matching
 from lance_core.scan.run.groups import Groups
 from lance_core.table.snapshot import Snapshot
 
@@ -44,7 +43,7 @@ def aggregate_rows(
         LanceError: something cannot be read.
     """
     if all(each.function == COUNT_ALL for _, each in aggregation.aggregates) and not aggregation.keys:
-        count = pa.array([count_matching(snapshot, plan, budget, files)], pa.int64())
+        count = pa.array([count_plan_rows(snapshot, plan, budget, files)], pa.int64())
         return pa.Table.from_arrays([count] * len(aggregation.aggregates), schema=aggregation.schema)
     groups = Groups(aggregation)
     with budget.require(0) as reservation, closing(plan_batches(snapshot, plan, budget, files)) as batches:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from lance_core.errors import InvalidInputError, LanceError
+from lance_core.errors import InvalidInputError
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS, project_inputs
-from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan, plan_scan
+from lance_core.scan.plan.projection import ROW_ADDRESS
+from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batch_runs, scan_table
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 _DEFAULT = Strategy()
 _FEW_BYTES = 1 << 20
 """Most estimated bytes of rows that a stream takes instead of scanning them."""
-_FEW_BESIDE = 1 << 15
-"""Most rows beside an index that are scanned for a look-up."""
 
 
 def plan_runs(
@@ -140,9 +137,38 @@ def count_plan_rows(
 ) -> int:
     """Return the number of rows of a plan; see `count_matching`, whose errors these are."""
     if not plan.options.is_search:
-        return count_matching(snapshot, plan, budget, files, strategy)
+        count, rest = _count_few(snapshot, plan, files, strategy)
+        if rest.fragment_scans:
+            count += count_matching(snapshot, rest, budget, files, strategy)
+        return count
     with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
         return sum(run.rows.num_rows for run in runs)
+
+
+def _count_few(
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy
+) -> tuple[int, ScanPlan]:
+    """Count the rows of a plan without a limit that indices find, and few others whose values decide.
+
+    Returns:
+        The number of rows, and the plan of the fragments whose rows a scan has to count.
+    """
+    options = plan.options
+    if options.filter is None or options.limit is not None or options.offset or not strategy.prune:
+        return 0, plan
+    if not options.use_scalar_index or not snapshot.manifest.searchable_segments:
+        return 0, plan
+    from lance_core.scan.run.index_masks import count_found, index_masks  # late: few tables have indices
+    from lance_core.scan.take.candidates import matching_addresses
+
+    masks = index_masks(snapshot, options, files, counts=True)
+    if masks is None:
+        return 0, plan
+    count, rest = count_found(snapshot, plan, masks, files)
+    matching = matching_addresses(snapshot, rest, masks, files) if rest.fragment_scans else None
+    if matching is None:
+        return count, rest
+    return count + len(matching), rest.with_fragment_scans([])
 
 
 def plan_addresses(
@@ -154,32 +180,19 @@ def plan_addresses(
     First come the rows of fragments in which indices answer the whole filter, which are not read.
     """
     from lance_core.scan.run.index_masks import answered_rows, may_match  # late: few tables have indices
+    from lance_core.scan.take.candidates import matching_addresses
 
     answered, plan = answered_rows(snapshot, plan, masks, files)
     yield answered
+    taken = matching_addresses(snapshot, plan, masks, files)
+    if taken is not None:
+        yield np.sort(taken)
+        return
     plan = may_match(snapshot, plan, masks, files)
     if not plan.fragment_scans:  # a scan of nothing would ask the indices once more
         return
     for batch in plan_batches(snapshot, plan, budget, files):
         yield numbers_of(batch.column(ROW_ADDRESS))
-
-
-def _few_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles) -> RowIds | None:
-    """Return the addresses of the rows of a plan in order, if indices find few and leave few rows to scan.
-
-    Then the other columns are opened only where rows are found.
-    """
-    found, ids = masks.found, [scan.fragment_id for scan in plan.fragment_scans]
-    if found is None or found.num_rows > FEW_ROWS or snapshot.storage.is_remote or ids != sorted(ids):
-        return None
-    beside = (scan.end - scan.start for scan in plan.fragment_scans if scan.fragment_id not in found.covered)
-    if sum(beside) > _FEW_BESIDE:
-        return None
-    options = replace(plan.options, columns=(), with_row_address=True, limit=None, offset=None)
-    rowless = plan_scan(snapshot, options).with_fragment_scans(plan.fragment_scans)
-    budget = MemoryBudget(sys.maxsize)  # the whole table will be in memory anyway
-    addresses = np.concatenate(list(plan_addresses(snapshot, rowless, masks, budget, files)))
-    return None if len(addresses) > FEW_ROWS else np.sort(addresses)
 
 
 def _found_rows(
@@ -193,7 +206,8 @@ def _found_rows(
     options = plan.options
     if not options.use_scalar_index or not snapshot.manifest.searchable_segments:
         return None
-    from lance_core.scan.run.index_masks import found_addresses, index_masks  # late: few tables have indices
+    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
+    from lance_core.scan.take.candidates import matching_addresses
 
     taker = _taker(snapshot, options, files, strategy)
     if taker is None:
@@ -201,11 +215,8 @@ def _found_rows(
     masks = index_masks(snapshot, options, files)
     if masks is None:
         return None
-    found = found_addresses(snapshot, plan, masks)
-    addresses = None if found is None else _passing(snapshot, options, taker, files, *found)
-    if addresses is None:
-        addresses = _few_addresses(snapshot, plan, masks, files)
-    if addresses is None:
+    addresses = matching_addresses(snapshot, plan, masks, files, taker)
+    if addresses is None or len(addresses) > FEW_ROWS:
         return None
     try:
         first = options.offset or 0
@@ -214,36 +225,6 @@ def _found_rows(
             return None
         return taker.of_live(addresses)
     except InvalidInputError:  # these rows do not fit into one batch
-        return None
-
-
-def _passing(
-    snapshot: Snapshot,
-    options: ScanOptions,
-    taker: RowTaker,
-    files: DataFiles,
-    candidates: RowIds,
-    left: Sequence[int],
-) -> RowIds | None:
-    """Return the addresses of live candidates that meet the conditions `left` of a filter; None if a scan has
-    to find them.
-    """
-    from lance_core.expressions.tree import conjuncts
-    from lance_core.scan.take.candidates import passing_candidates
-    from lance_core.scan.take.taker_cache import taker_of
-
-    assert options.filter is not None
-    try:
-        live = taker.addresses.only_live(candidates)
-        if not left or not len(live):
-            return live
-        if snapshot.storage.is_remote:
-            return None
-        parts = conjuncts(options.filter)
-        conditions = [parts[number] for number in left]  # guards have the least numbers
-        inputs = taker_of(snapshot, project_inputs(snapshot.manifest.schema, conditions), files)
-        return passing_candidates(conditions, inputs, live)
-    except LanceError:  # the error of a scan names the condition and the page
         return None
 
 

@@ -63,32 +63,6 @@ def may_match(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: Dat
     return plan if len(left) == len(kept) else plan.with_fragment_scans(left)
 
 
-def found_addresses(
-    snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks
-) -> tuple[RowIds, tuple[int, ...]] | None:
-    """Return the addresses of all rows that may match, if indices find few; None for a plan of parts of
-    fragments.
-
-    Returns:
-        The addresses, some of which may be of deleted rows, and the numbers of the conditions that have to be
-        evaluated for them.
-    """
-    found = masks.found
-    if found is None or not is_few(plan, masks):
-        return None
-    fragments = snapshot.manifest.fragment_by_id
-    addresses, left = [np.empty(0, np.uint64)], set[int]()
-    for scan in plan.fragment_scans:
-        rows = found.rows.get(scan.fragment_id)
-        if rows is None:
-            continue
-        if scan.end - scan.start < fragments[scan.fragment_id].num_rows:
-            return None
-        left.update(masks.open_conditions(scan.fragment_id))
-        addresses.append(keys_of(scan.fragment_id, rows))
-    return np.concatenate(addresses), tuple(sorted(left))
-
-
 def count_found(
     snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles
 ) -> tuple[int, ScanPlan]:

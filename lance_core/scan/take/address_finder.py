@@ -89,13 +89,14 @@ class AddressFinder:
                     "row address is of a fragment that does not exist", found=addresses[chosen][0]
                 )
             rows = rows_of(addresses[chosen])
-            if rows.max() >= fragment.physical_rows:
+            if (largest := np.maximum.reduce(rows)) >= fragment.physical_rows:
                 raise InvalidInputError(
                     f"row address is out of range in fragment {fragment_id}",
                     expected=f"less than {fragment.physical_rows} rows",
-                    found=rows.max(),
+                    found=largest,
                 )
-            kept[chosen] = self._fragments.get(fragment).live.are_live(rows)
+            if fragment.deletion_file is not None:
+                kept[chosen] = self._fragments.get(fragment).live.are_live(rows)
         return addresses[kept]
 
     def are_live(self, addresses: Keys, fragment_ids: Keys) -> npt.NDArray[np.bool_]:

@@ -14,11 +14,11 @@ from lance_core.scan.read.live_rows import LiveRows
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
-_MOST_FRAGMENTS = 32
+_MOST_FRAGMENTS = 256
 
 
 class OpenFragments:
-    """The fragments of one snapshot that were used last, at most 32; thread-safe."""
+    """The fragments of one snapshot that were used last, at most 256; thread-safe."""
 
     def __init__(self, snapshot: Snapshot, files: DataFiles) -> None:
         self._snapshot = snapshot
@@ -69,3 +69,11 @@ class OpenFragment:
         columns = opener.open_columns(self._fragment.id, self.live, fragment_files)
         self._columns = columns, fragment_files.opened
         return columns
+
+    def bytes_per_row(self, opener: FragmentOpener) -> float:
+        """Return about how many bytes a row of the projected columns has; errors are those of `columns`.
+
+        Columns that were opened before are not compared with their files once more: whoever reads does that.
+        """
+        columns = self.columns(opener) if self._columns is None else self._columns[0]
+        return sum([column.bytes_per_row for column in columns])

@@ -129,8 +129,8 @@ class RowTaker:
         """Return about how many bytes the rows at live addresses have, by the mean of their fragments."""
         num_bytes = 0.0
         for fragment_id, chosen in grouped(fragments_of(addresses)):
-            columns = self._open.get(self._fragments[fragment_id]).columns(self._opener)
-            num_bytes += len(addresses[chosen]) * sum([column.bytes_per_row for column in columns])
+            fragment = self._open.get(self._fragments[fragment_id])
+            num_bytes += len(addresses[chosen]) * fragment.bytes_per_row(self._opener)
         return num_bytes
 
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:

@@ -15,8 +15,8 @@ from lance_core.scan import scanner
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.opened import OpenFile
 from lance_core.scan.session import session_of
-from lance_core.table.fragment import DataFile, Fragment
-from lance_core.table.snapshot import Snapshot
+from lance_core.storage import Storage
+from lance_core.table.fragment import DataFile
 
 ROWS = 4000
 Change = Callable[[LanceDataset | lance.LanceDataset], object]
@@ -93,30 +93,29 @@ def test_an_update_opens_other_columns_where_it_changes_rows(tmp_path: Path) -> 
     assert [names for names in opened if names - {"id"}] == [{"id", "text", "list"}]
 
 
-def test_fragments_beside_the_index_are_not_opened_for_other_keys(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Statistics rule them out, and later versions of the table do not read these statistics again."""
+def test_files_beside_the_index_are_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later versions of the table find them open, and read no more than the keys of their rows."""
     make(tmp_path / "t")
     dataset = lance_core.dataset(tmp_path / "t", session=lance_core.Session())
     for number in range(3):
         dataset.update({"kind": "5"}, where=f"id = {number}")
     dataset.delete("id = 100")
     opened: list[str] = []
-    opening = FileCache.opened
+    opening = FileCache._open
 
-    def open_noted(cache: FileCache, snapshot: Snapshot, fragment: Fragment, file: DataFile) -> OpenFile:
+    def open_noted(cache: FileCache, storage: Storage, file: DataFile, size: int | None) -> OpenFile:
         opened.append(file.path)
-        return opening(cache, snapshot, fragment, file)
+        return opening(cache, storage, file, size)
 
-    monkeypatch.setattr(FileCache, "opened", open_noted)
+    monkeypatch.setattr(FileCache, "_open", open_noted)
     assert dataset.delete("id = 101") == {"num_deleted_rows": 1}
-    assert opened == []
-    assert dataset.to_table(filter="id = 102").num_rows == 1
-    opened.clear()
     assert dataset.to_table(filter="id = 103").num_rows == 1
+    assert not opened
     new = {file.path for fragment in dataset.snapshot.manifest.fragments[-3:] for file in fragment.files}
-    assert opened
-    assert not new & set(opened)
-    assert dataset.to_table(filter="id = 1")["kind"].to_pylist() == [5]
-    assert new & set(opened)
+    files = session_of(dataset.snapshot).files._files.values()
+    columns = [
+        {field.name for field, _ in file._columns._readers}
+        for file in files
+        if isinstance(file, OpenFile) and file.file.name in new
+    ]
+    assert columns == [{"id"}] * 3

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.scan import rows
 from lance_core.scan.files.opened import OpenFile
 from lance_core.scan.session import session_of
+from lance_core.scan.take import candidates
 
 ROWS = 3000
 FILTERS = [
@@ -49,18 +50,21 @@ def some_rows(first: int, count: int) -> pa.Table:
     return pa.table({"id": numbers, "kind": [number % 10 for number in numbers], "text": texts})
 
 
-@pytest.mark.parametrize("most", [0, 1 << 15], ids=["scanned", "looked up"])
+@pytest.mark.parametrize("most", [0, 1 << 15], ids=["scanned", "taken"])
 @pytest.mark.parametrize("condition", FILTERS)
 def test_rows_are_those_of_a_scan_in_its_order(
     condition: str, most: int, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows, "_FEW_BESIDE", most)
+    monkeypatch.setattr(candidates, "_MOST_BESIDE", most)
     dataset = lance_core.dataset(path)
     for columns in (None, ["text", "id"]):
         for limit, offset in ((None, None), (2, None), (3, 1), (None, 2)):
             scan = {"columns": columns, "filter": condition, "limit": limit, "offset": offset}
             found = dataset.to_table(**scan)
             assert found.equals(dataset.to_table(**scan, use_scalar_index=False)), scan
+    count = dataset.to_table(filter=condition, use_scalar_index=False).num_rows
+    assert dataset.count_rows(filter=condition) == count
+    assert dataset.aggregate({"n": "count(*)"}, filter=condition)["n"].to_pylist() == [count]
 
 
 def test_rows_of_the_index_alone_are_left_alone(path: Path) -> None:
@@ -71,11 +75,30 @@ def test_rows_of_the_index_alone_are_left_alone(path: Path) -> None:
 
 
 def test_other_columns_are_opened_where_rows_are_found(path: Path) -> None:
-    """The fragment of the merge is scanned, because 2400 lies between its keys."""
+    """No statistics rule out the fragment of the merge, because 2400 lies between its keys."""
     dataset = lance_core.dataset(path, session=lance_core.Session())
     assert dataset.to_table(filter="id = 2400").num_rows == 1
     kept = session_of(dataset.snapshot).files._files.values()
     opened = [
         {field.name for field, _ in file._columns._readers} for file in kept if isinstance(file, OpenFile)
     ]
-    assert sorted(names for names in map(sorted, opened) if names) == [["id"], ["id", "kind", "text"]]
+    assert [names for names in opened if "kind" in names] == [{"id", "kind", "text"}]
+
+
+def test_wide_values_of_many_candidates_are_scanned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A take has the values of all candidates in memory, a scan those of a window."""
+    numbers = range(1000)
+    chance = random.Random(1)
+    table = pa.table({"id": numbers, "text": [f"{chance.randbytes(10_000).hex()} {n}" for n in numbers]})
+    dataset = lance_core.write_dataset(table.slice(0, 10), tmp_path / "t")
+    dataset.create_scalar_index("id", "BTREE")
+    dataset = lance_core.write_dataset(table.slice(10), tmp_path / "t", mode="append")
+    taken = []
+    passing = candidates.passing_candidates
+    monkeypatch.setattr(
+        candidates, "passing_candidates", lambda *arguments: taken.append(True) or passing(*arguments)
+    )
+    for condition, takes in {"id = 500": [True], "id = 500 AND text LIKE '%500'": []}.items():
+        taken.clear()
+        assert dataset.to_table(["id"], filter=condition)["id"].to_pylist() == [500]
+        assert taken == takes
