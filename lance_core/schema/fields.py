@@ -12,11 +12,11 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.errors import CorruptFileError, InvalidInputError, LanceError
 from lance_core.hints import did_you_mean
 from lance_core.proto import file_pb2
 from lance_core.schema.arrow_types import EXTENSION_NAME, assemble, describe, resolve_extensions
-from lance_core.schema.logical_types import JSON
+from lance_core.schema.logical_types import BFLOAT16, JSON
 from lance_core.schema.paths import split_path
 from lance_core.schema.tree import build_tree
 
@@ -231,6 +231,23 @@ class Schema:
         if node is None:
             raise InvalidInputError(f"there is no column {path!r}{did_you_mean(missing, known)}")
         return node
+
+    @cached_property
+    def is_shareable(self) -> bool:
+        """Whether the schema may stand for an equal one of another file.
+
+        All fields and types have to be valid, because errors name the file. No field may have an extension
+        type, because programs register such types at any time.
+        """
+        for message in self._messages:
+            has_extension = message.extension_name or EXTENSION_NAME in message.metadata
+            if has_extension or BFLOAT16 in message.logical_type:
+                return False
+        try:
+            self.to_arrow()
+            return self.fields is not None
+        except LanceError:
+            return False
 
     def to_arrow(self) -> pa.Schema:
         """Return the schema as users see it, with metadata and extension types.

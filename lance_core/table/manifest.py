@@ -14,8 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from hashlib import sha256
 from operator import attrgetter
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from google.protobuf.message import DecodeError, Message
 
@@ -49,6 +51,11 @@ _Message = TypeVar("_Message", bound=Message)
 _physical_rows = attrgetter("physical_rows")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+_schemas: WeakValueDictionary[bytes, Schema] = WeakValueDictionary()
+"""Schemas in use by the hash of their messages. What was derived from one serves the next version, too: its
+fields, projections, and the columns of opened files.
+"""
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -79,9 +86,19 @@ class Manifest:
 
     @cached_property
     def schema(self) -> Schema:
-        """Schema of the table, with the schema metadata."""
+        """Schema of the table, with the schema metadata. Equal schemas of several versions are one object."""
         message = self.message
-        return Schema(message.fields, message.schema_metadata, file=self.name, content=self._content)
+        if self._content:  # it may be large, and few tables have it
+            return Schema(message.fields, message.schema_metadata, file=self.name, content=self._content)
+        # A copy, because the message of this version has all its fragments.
+        copied = table_pb2.Manifest(fields=message.fields, schema_metadata=message.schema_metadata)
+        key = sha256(copied.SerializeToString(deterministic=True)).digest()
+        known = _schemas.get(key)
+        if known is not None and known.is_shareable:
+            return known
+        schema = Schema(copied.fields, copied.schema_metadata, file=self.name)
+        _schemas[key] = schema
+        return schema
 
     @cached_property
     def fragments(self) -> tuple[Fragment, ...]:

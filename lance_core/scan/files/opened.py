@@ -61,7 +61,7 @@ class ProjectedColumns:
     long as to open the columns.
     """
 
-    _MOST = 4
+    _MOST = 8
 
     def __init__(self) -> None:
         self._kept: dict[tuple[int, int], tuple[object, object, Sequence[Any]]] = {}

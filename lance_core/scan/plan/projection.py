@@ -189,7 +189,21 @@ _known_filtered: WeakKeyDictionary[
 
 def project_inputs(schema: Schema, expressions: Sequence[Expression]) -> Projection:
     """Return the top-level columns that expressions name, with the fields that they read."""
-    return _projection(_inputs(schema, *expressions), schema)
+    known = _known_inputs.setdefault(schema, {})
+    key = tuple(path for each in expressions for path in columns(each)), stored_only(*expressions)
+    projection = known.get(key)
+    if projection is None:
+        projection = _projection(_inputs(schema, *expressions), schema)
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        known[key] = projection
+    return projection
+
+
+# Callers ask for other values of the same columns, and opened files keep the columns of a projection.
+_known_inputs: WeakKeyDictionary[Schema, dict[tuple[tuple[Path, ...], frozenset[str]], Projection]] = (
+    WeakKeyDictionary()
+)
 
 
 def expression_schema(schema: Schema, found: Sequence[pa.Field] = ()) -> pa.Schema:
