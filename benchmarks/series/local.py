@@ -42,6 +42,11 @@ def _range(library: ModuleType, path: Path) -> Callable[[], object]:
     return lambda: touch_table(dataset.to_table(filter=condition))
 
 
+def _filter(library: ModuleType, path: Path) -> Callable[[], object]:
+    dataset = library.dataset(str(path))
+    return lambda: touch_table(dataset.to_table(filter="id >= 5"))
+
+
 def _count(library: ModuleType, path: Path) -> Callable[[], object]:
     dataset = library.dataset(str(path))
     return lambda: dataset.count_rows(filter="value > 0")
@@ -168,6 +173,7 @@ SERIES = (
             ("open, first batch", _open_and_read_first),
             ("open, count rows", _open_and_count),
             ("scan", _scan),
+            ("filter", _filter),
         ),
     ),
     _series(

@@ -72,6 +72,10 @@ def plan_runs(
             few = _first_rows(snapshot, plan, files, strategy, _FEW_BYTES)
         if few is not None:
             scan = partial(_runs_of, few)
+        elif _are_small(snapshot, plan, files, strategy):
+            from lance_core.scan.run.small_fragments import small_runs  # late: most processes do not filter
+
+            scan = small_runs
     with closing(scan(snapshot, plan, budget, files, strategy)) as runs:
         if options.strict_batch_size and plan.schema.names:
             from lance_core.scan.run.even_batches import even_runs  # late, too
@@ -123,6 +127,10 @@ def plan_table(
             few = _first_rows(snapshot, plan, files, strategy)
         if few is not None:
             return pa.Table.from_batches([few], plan.schema)
+        if _are_small(snapshot, plan, files, strategy):
+            from lance_core.scan.run.small_fragments import small_table  # late, too
+
+            return small_table(snapshot, plan, files, strategy)
         return scan_table(snapshot, plan, files, strategy)
     with closing(plan_runs(snapshot, plan, budget, files, replace(strategy, is_stream=False))) as runs:
         return pa.Table.from_batches([run.rows for run in runs], plan.schema)
@@ -138,11 +146,36 @@ def count_plan_rows(
     """Return the number of rows of a plan; see `count_matching`, whose errors these are."""
     if not plan.options.is_search:
         count, rest = _count_few(snapshot, plan, files, strategy)
+        if _are_small(snapshot, rest, files, strategy, are_counted=True):
+            from lance_core.scan.run.small_fragments import count_small  # late, as above
+
+            few, rest = count_small(snapshot, rest, files)
+            count += few
         if rest.fragment_scans:
             count += count_matching(snapshot, rest, budget, files, strategy)
         return count
     with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
         return sum(run.rows.num_rows for run in runs)
+
+
+def _are_small(
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, *, are_counted: bool = False
+) -> bool:
+    """Return whether the rows of a plan are filtered by groups of small fragments."""
+    options = plan.options
+    if options.filter is None or not (are_counted or plan.schema.names):
+        return False
+    if are_counted and (options.limit is not None or options.offset):
+        return False
+    from lance_core.scan.run.small_fragments import are_small  # late: most processes do not filter
+
+    if not are_small(snapshot, plan, strategy):
+        return False
+    if not options.use_scalar_index or not snapshot.manifest.searchable_segments:
+        return True
+    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
+
+    return index_masks(snapshot, options, files) is None
 
 
 def _count_few(

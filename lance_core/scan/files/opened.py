@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,23 +55,24 @@ class OpenedFile(Protocol):
 
 
 class ProjectedColumns:
-    """Opened columns of one file for a few projections, which scans repeat; thread-safe.
+    """Opened columns of one file for a few projections, which scans repeat, None for those that are not open
+    yet; thread-safe.
 
     Projections, and what a fragment holds of the file, are told apart as objects: to compare them takes as
     long as to open the columns.
     """
 
-    _MOST = 8
+    _MOST = 4
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[int, int], tuple[object, object, Sequence[Any]]] = {}
+        self._kept: dict[tuple[int, int], tuple[object, object, list[Any]]] = {}
 
-    def get(self, projection: object, held: object) -> Sequence[Any] | None:
+    def get(self, projection: object, held: object) -> list[Any] | None:
         """Return the columns of a projection; None if they are not kept."""
         kept = self._kept.get((id(projection), id(held)))
         return None if kept is None else kept[2]
 
-    def keep(self, projection: object, held: object, columns: Sequence[Any]) -> None:
+    def keep(self, projection: object, held: object, columns: list[Any]) -> None:
         """Keep the columns of a projection."""
         if len(self._kept) >= self._MOST:
             self._kept = {}

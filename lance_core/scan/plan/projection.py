@@ -163,7 +163,7 @@ def with_inputs(
     The names `besides` are no columns of the table.
     """
     known = _known_filtered.setdefault(schema, {})
-    key = id(returned), tuple(expressions), frozenset(besides)
+    key = id(returned), *_read_by(expressions), frozenset(besides)
     kept = known.get(key)
     if kept is None:
         columns_read = list(returned.columns)
@@ -179,18 +179,19 @@ def with_inputs(
     return kept[1]
 
 
-# Callers repeat filters, as they repeat projections. The returned columns are compared as an object, which is
-# kept: to compare its columns would take as long as to make the result.
+# Callers repeat filters with other values, and opened files keep the columns of a projection. The returned
+# columns are compared as an object, which is kept: to compare its columns would take as long as to make the
+# result.
 _known_filtered: WeakKeyDictionary[
     Schema,
-    dict[tuple[int, tuple[Expression, ...], frozenset[str]], tuple[Projection, FilteredProjection]],
+    dict[tuple[int, tuple[Path, ...], frozenset[str], frozenset[str]], tuple[Projection, FilteredProjection]],
 ] = WeakKeyDictionary()
 
 
 def project_inputs(schema: Schema, expressions: Sequence[Expression]) -> Projection:
     """Return the top-level columns that expressions name, with the fields that they read."""
     known = _known_inputs.setdefault(schema, {})
-    key = tuple(path for each in expressions for path in columns(each)), stored_only(*expressions)
+    key = _read_by(expressions)
     projection = known.get(key)
     if projection is None:
         projection = _projection(_inputs(schema, *expressions), schema)
@@ -200,10 +201,14 @@ def project_inputs(schema: Schema, expressions: Sequence[Expression]) -> Project
     return projection
 
 
-# Callers ask for other values of the same columns, and opened files keep the columns of a projection.
 _known_inputs: WeakKeyDictionary[Schema, dict[tuple[tuple[Path, ...], frozenset[str]], Projection]] = (
     WeakKeyDictionary()
 )
+
+
+def _read_by(expressions: Sequence[Expression]) -> tuple[tuple[Path, ...], frozenset[str]]:
+    """Return what decides the columns that expressions read."""
+    return tuple([path for each in expressions for path in columns(each)]), stored_only(*expressions)
 
 
 def expression_schema(schema: Schema, found: Sequence[pa.Field] = ()) -> pa.Schema:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import overload
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +25,6 @@ from lance_core.scan.read.columns import (
     Column,
     ExpressionColumn,
     Parts,
-    StoredColumn,
     find_parts,
     open_column,
 )
@@ -46,7 +47,7 @@ class FragmentReader:
         live_share: The share of live rows among them, above 0.
     """
 
-    def __init__(self, scan: FragmentScan, live: LiveRows, columns: tuple[Column, ...]) -> None:
+    def __init__(self, scan: FragmentScan, live: LiveRows, columns: Sequence[Column]) -> None:
         self.scan = scan
         self.columns = columns
         self.start, self.end = live.physical_range(scan.start, scan.end)
@@ -146,18 +147,24 @@ class FragmentOpener:
 
     def open_columns(
         self, fragment_id: int, live: LiveRows, files: FragmentFiles | None = None
-    ) -> tuple[Column, ...]:
-        """Return the projected columns of a fragment, deleted rows included; errors are those of `open`."""
+    ) -> Sequence[Column]:
+        """Return the projected columns of a fragment, deleted rows included.
+
+        Each column is opened when it is first needed, with the errors of `open`: a scan with a filter needs
+        most columns only in fragments with matching rows. Columns of remote files are opened here, because
+        callers open several fragments at a time.
+        """
         fragment = self._fragments[fragment_id]
         files = files or FragmentFiles(self._snapshot, fragment, self._files)
         projected = self._projected(files)
-        columns = None if projected is None else projected.get(self._projection, files.data_files[0].held)
-        if columns is None:
-            columns = self._open_columns(fragment, live, files)
-            if projected is not None and all(type(column) is StoredColumn for column in columns):
-                projected.keep(self._projection, files.data_files[0].held, columns)
+        known = None if projected is None else projected.get(self._projection, files.data_files[0].held)
+        if known is None:
+            known = [None] * len(self._projection.columns)
+            if projected is not None:
+                projected.keep(self._projection, files.data_files[0].held, known)
+        columns = _Columns(known, partial(self._open_column, fragment, live, files))
         if self._trace is None:
-            return tuple(columns)
+            return tuple(columns) if self.is_remote else columns
         return tuple(
             self._trace.follow(fragment_id, shown.output.name, column)
             for shown, column in zip(self._projection.columns, columns, strict=True)
@@ -172,7 +179,8 @@ class FragmentOpener:
         (data_file,) = files.data_files
         return files.open(data_file).projected if self._first in data_file.held.columns else None
 
-    def _open_columns(self, fragment: Fragment, live: LiveRows, files: FragmentFiles) -> tuple[Column, ...]:
+    def _open_column(self, fragment: Fragment, live: LiveRows, files: FragmentFiles, number: int) -> Column:
+        """Open the projected column with this number."""
         held = tuple([data_file.held for data_file in files.data_files])
         parts = self._parts.setdefault(held, {})
 
@@ -190,14 +198,41 @@ class FragmentOpener:
                 found = parts[column.field] = find_parts(column.field, held)
             return open_column(column, files, found)
 
-        return tuple([opened(column) for column in self._projection.columns])
+        return opened(self._projection.columns[number])
+
+
+class _Columns(Sequence[Column]):
+    """Columns that are opened when they are first asked for. `known` has those that are open, and gets the
+    others.
+    """
+
+    def __init__(self, known: list[Column | None], open_number: Callable[[int], Column]) -> None:
+        self._known = known
+        self._open = open_number
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @overload
+    def __getitem__(self, index: int) -> Column: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Column]: ...
+    def __getitem__(self, index: int | slice) -> Column | list[Column]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        column = self._known[index]
+        if column is None:  # two threads may open a column; the results are equal
+            column = self._known[index] = self._open(index)
+        return column
 
 
 def _first_stored(projection: Projection) -> int | None:
-    """Return the id of a field that data files have for a projection of stored columns alone; None for other
-    projections.
+    """Return the id of a field that data files have for a projection of stored columns alone, without values
+    of blobs, whose columns keep their fragment; None for other projections.
     """
-    columns = [column for column in projection.columns if isinstance(column, DataColumn)]
+    columns = [
+        column for column in projection.columns if isinstance(column, DataColumn) and column.described is None
+    ]
     if not columns or len(columns) < len(projection.columns):
         return None
     return leaves(columns[0].field)[0].id

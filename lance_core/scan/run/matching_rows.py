@@ -307,13 +307,17 @@ class MatchingRows(Source[MatchingWindow]):
                 numbers = fragment.live_rows_before(part.rows) + first_number
                 self._complete(self._ends.add(numbers, aimed_rows), width)
         reached = int(fragment.live_rows_before(np.array([matches.end]))[0]) + first_number
-        self._complete(self._ends.reach(reached), self._width(fragment))
+        self._end(self._ends.reach(reached))
 
     def _finish(self) -> None:
         self._jobs.close()
         self._is_done = True
-        if self._parts:
-            self._complete(self._ends.finish(), self._width(self._parts[-1].fragment))
+        self._end(self._ends.finish())
+
+    def _end(self, batches: list[int]) -> None:
+        """Complete batches whose last rows are known."""
+        if batches:
+            self._complete(batches, self._width(self._parts[-1].fragment))
 
     def _complete(self, batches: list[int], width: float) -> None:
         self._batches += [(rows, width) for rows in batches]

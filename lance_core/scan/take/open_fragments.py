@@ -66,7 +66,7 @@ class OpenFragment:
             ):
                 return columns
         fragment_files = FragmentFiles(self._snapshot, self._fragment, self._files)
-        columns = opener.open_columns(self._fragment.id, self.live, fragment_files)
+        columns = tuple(opener.open_columns(self._fragment.id, self.live, fragment_files))
         self._columns = columns, fragment_files.opened
         return columns
 

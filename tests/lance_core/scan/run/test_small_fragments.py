@@ -1,0 +1,151 @@
+"""Filters on many small fragments, whose rows are filtered together: the same rows as of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+import lance_core
+from lance_core.errors import InvalidInputError
+from lance_core.scan.run import small_fragments
+
+ROWS = 900
+FILTERS = [
+    "id = 77",
+    "id >= 200 AND id < 215",
+    "value > 0.5",
+    "value IS NULL",
+    "text LIKE '%word12%' OR id % 97 = 3",
+    "colour = 'red' AND array_length(list) = 2",
+    "point.x > 300 AND point.name != '305'",
+    "id < 0",
+    "id >= 0",
+    "twice > 40 AND id < 600",
+    "absent IS NULL AND id > 890",
+    "_rowid % 5 = 1",
+    "1000 / divisor > 30",
+    "true",
+]
+
+
+@pytest.fixture(scope="module", params=["2.0", "2.1", "2.2"])
+def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 45 fragments, with deleted rows, and with columns in a second file."""
+    numbers = range(ROWS)
+    table = pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "text": [None if k % 7 == 0 else f"some word{k % 1000:03d} more" for k in numbers],
+            "value": [None if k % 3 == 0 else k % 10 / 10 for k in numbers],
+            "divisor": pa.array([max(k % 50, 1) for k in numbers], pa.int64()),
+            "list": [None if k % 4 == 0 else list(range(k % 4)) for k in numbers],
+            "point": [{"x": k, "name": str(k)} for k in numbers],
+            "colour": pa.array([("red", "green")[k % 2] for k in numbers]).dictionary_encode(),
+        }
+    )
+    path = tmp_path_factory.mktemp("small") / "t.lance"
+    dataset = lance.write_dataset(table, path, max_rows_per_file=20, data_storage_version=request.param)
+    dataset.add_columns({"twice": "id * 2"})
+    dataset.add_columns(pa.field("absent", pa.string()))
+    dataset.delete("id % 11 = 1 OR id BETWEEN 120 AND 165")
+    return path
+
+
+@pytest.fixture
+def filtered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Numbers of rows of each group that was filtered together."""
+    found: list[int] = []
+    groups = small_fragments._SmallFragments.__iter__
+
+    def noted(small: small_fragments._SmallFragments) -> Iterator[small_fragments._MatchingRows]:
+        for group in groups(small):
+            found.append(group.num_rows)
+            yield group
+
+    monkeypatch.setattr(small_fragments._SmallFragments, "__iter__", noted)
+    return found
+
+
+def scanned(path: Path, **scan: object) -> pa.Table:
+    """Return the rows that windows of a scan give."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_fragments, "are_small", lambda *_: False)
+        return lance_core.dataset(path).to_table(**scan)
+
+
+@pytest.mark.parametrize("condition", FILTERS)
+def test_rows_are_those_of_a_scan(path: Path, filtered: list[int], condition: str) -> None:
+    dataset = lance_core.dataset(path)
+    expected = scanned(path, filter=condition)
+    assert not filtered
+    if "_rowid" not in condition:
+        assert expected.to_pylist() == lance.dataset(path).to_table(filter=condition).to_pylist()
+    assert dataset.to_table(filter=condition) == expected
+    assert len(filtered) > 1
+    assert sum(filtered) == expected.num_rows
+    filtered.clear()
+    assert dataset.count_rows(condition) == expected.num_rows == sum(filtered)
+    streamed = dataset.scanner(filter=condition, batch_size=7).to_batches()
+    batches = list(streamed)
+    assert pa.Table.from_batches(batches, expected.schema) == expected
+    assert all(0 < batch.num_rows <= 7 for batch in batches)
+    for columns in (["colour", "id"], ["text"], {"sum": "id + twice"}):
+        for limit, offset in ((None, None), (3, 2), (40, None), (None, 30), (0, None)):
+            scan = {"columns": columns, "filter": condition, "limit": limit, "offset": offset}
+            part = scanned(path, **scan)
+            assert dataset.to_table(**scan) == part, scan
+            assert dataset.scanner(**scan).to_reader().read_all() == part, scan
+    numbered = {"columns": ["id"], "filter": condition, "with_row_id": True, "with_row_address": True}
+    assert dataset.to_table(**numbered) == scanned(path, **numbered)
+    ids = [fragment.fragment_id for fragment in dataset.get_fragments()][5:-3]
+    assert dataset.scanner(filter=condition, fragments=dataset.get_fragments()[5:-3]).to_table() == scanned(
+        path, filter=f"({condition}) AND _rowaddr >= {ids[0] << 32} AND _rowaddr < {(ids[-1] + 1) << 32}"
+    )
+
+
+def test_an_error_is_that_of_a_scan_behind_the_rows_before_it(path: Path, filtered: list[int]) -> None:
+    """The condition fails for the last rows only."""
+    condition = "1000 / (899 - id) >= 1"
+    messages = []
+    for patched in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            if patched:
+                patch.setattr(small_fragments, "are_small", lambda *_: False)
+            batches = lance_core.dataset(path).to_batches(filter=condition, batch_size=10)
+            assert next(batches).num_rows == 10
+            with pytest.raises(InvalidInputError) as raised:
+                list(batches)
+            messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+    assert filtered
+
+
+def test_a_condition_is_evaluated_for_rows_that_meet_the_conditions_before(path: Path) -> None:
+    condition = "id < 5 AND CAST(substr(point.name, 1, 1) AS BIGINT) / (id - 700) > -1"
+    assert lance_core.dataset(path).to_table(filter=condition) == scanned(path, filter=condition)
+
+
+def test_few_large_and_unknown_fragments_are_scanned(path: Path, filtered: list[int], tmp_path: Path) -> None:
+    table = lance_core.dataset(path).to_table(["id"])
+    lance_core.write_dataset(table, tmp_path / "few", max_rows_per_file=200)
+    assert lance_core.dataset(tmp_path / "few").count_rows("id > 5")
+    wide = pa.table({"id": range(20), "bytes": pa.array([bytes([k]) * 700_000 for k in range(20)])})
+    lance_core.write_dataset(wide, tmp_path / "wide", max_rows_per_file=1, data_storage_version="2.0")
+    assert lance_core.dataset(tmp_path / "wide").count_rows("id > 5") == 14
+    assert lance_core.dataset(path).scanner(filter="id = 5").explain(analyze=True)
+    assert not filtered
+
+
+def test_changes_find_their_rows(path: Path, filtered: list[int], tmp_path: Path) -> None:
+    rows = lance_core.dataset(path).to_table(["id", "value"])
+    dataset = lance_core.write_dataset(rows, tmp_path / "t", max_rows_per_file=20)
+    dataset.update({"value": "9.5"}, where="id % 100 = 3")
+    dataset.delete("id > 850 AND value < 0.5")
+    assert filtered
+    expected = scanned(tmp_path / "t", filter="value = 9.5")["id"].to_pylist()
+    assert expected == [id_ for id_ in rows["id"].to_pylist() if id_ % 100 == 3]
+    assert dataset.count_rows("id > 850 AND value < 0.5") == 0
