@@ -93,7 +93,7 @@ class FileMetadata:
     def known_bytes(self) -> int:
         """Estimated memory of the metadata without open columns, in bytes."""
         _, descriptor_bytes = self.global_buffers[0]
-        return METADATA_GROWTH * (descriptor_bytes + self._messages.data.nbytes + self._ranges.nbytes)
+        return METADATA_GROWTH * (descriptor_bytes + len(self._messages.data) + self._ranges.nbytes)
 
     @cached_property
     def schema(self) -> Schema:
@@ -198,7 +198,7 @@ class _Part:
     """A range of a file, in memory."""
 
     start: int
-    data: memoryview
+    data: memoryview | bytes
 
     @staticmethod
     def end(file: ReadableFile, start: int) -> "_Part":
@@ -211,13 +211,16 @@ class _Part:
         return bytes(self.data[position - self.start : position - self.start + size])
 
     def slice(self, start: int, end: int) -> "_Part":
-        """Return a copy of the bytes `[start, end)` of the file."""
-        return _Part(start, memoryview(self.get(start, end - start)))
+        """Return a copy of the bytes `[start, end)` of the file.
+
+        Open files keep it. Views would be more objects for the collector of garbage to look at.
+        """
+        return _Part(start, self.get(start, end - start))
 
     def table(self, position: int, num_entries: int) -> npt.NDArray[np.uint64]:
         """Return the (position, size) pairs of an offset table, one row per entry."""
         entries = self.get(position, num_entries * TABLE_ENTRY_BYTES)
-        return np.frombuffer(entries, dtype="<u8").reshape(-1, 2)
+        return np.frombuffer(entries, dtype="<u8").reshape(-1, 2).copy()  # without a view, see `slice`
 
 
 def _check_entry(what: str, index: int, position: int, size: int, within: tuple[int, int], file: str) -> None:

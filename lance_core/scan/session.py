@@ -24,7 +24,7 @@ from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.take.taker_cache import TakerCache
 from lance_core.table.snapshot import Snapshot
 
-_FILE_CACHE_BYTES = 64 << 20
+_FILE_CACHE_BYTES = 256 << 20
 _INDEX_CACHE_BYTES = 256 << 20
 _MEMORY_LIMIT_BYTES = 256 << 20
 
@@ -57,7 +57,7 @@ class Session:
         Args:
             index_cache_size_bytes: Memory for what searches read from indices, 256 MiB if not given. With 0
                 every search reads it again.
-            metadata_cache_size_bytes: Memory for the metadata of data files, 64 MiB if not given. With 0 no
+            metadata_cache_size_bytes: Memory for the metadata of data files, 256 MiB if not given. With 0 no
                 file stays open.
             memory_limit_bytes: See `budget`. Each stream may hold one window of rows beyond it.
             verify_checksums: See the attribute.

@@ -357,7 +357,8 @@ class MiniBlockPage(Page):
             wanted.append(self._buffers[-1])
         words, *rest = fetch(wanted)
         places = kernels.locate_chunks(words, coding.large, coding.num_items, self._buffers[1][1])
-        position, first_value = (np.frombuffer(memoryview(block), np.int64) for block in places)
+        # Copies: each view would be one more object for the collector of garbage, for every open page.
+        position, first_value = (np.frombuffer(memoryview(block), np.int64).copy() for block in places)
         dictionary = None
         if coding.dictionary is not None:
             dictionary = decode_dictionary(

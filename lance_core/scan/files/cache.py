@@ -83,7 +83,7 @@ class FileCache:
 
     def __init__(
         self,
-        max_bytes: int = 64 << 20,
+        max_bytes: int = 256 << 20,
         statistics: StatisticsCache | None = None,
         indices: IndexCache | None = None,
         *,
