@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 from support.disk import do_not_wait_for_the_disk
 
-_SCRIPT_TIMEOUT_S = 120
+_SCRIPT_TIMEOUT_S = 280
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
