@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -15,17 +16,31 @@ PAGE = ROOT / "docs" / "reliability.md"
 SECTION = re.compile(r"^(### T(\d+) (?:(?!^#).)*?^\*\*Tests:\*\*)(?:(?!^#).)*", re.MULTILINE | re.DOTALL)
 """A threat: heading, text up to the word "Tests:", and the list of tests, which ends at the next heading."""
 
+THREAT = re.compile(r"\bT(\d+)\b")
+"""A threat in the docstring of a test."""
+
 
 def tests_by_threat() -> dict[int, dict[str, list[str]]]:
     """Return threat number -> test file -> names of the tests whose docstrings name the threat."""
     named: dict[int, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         name = path.relative_to(ROOT).as_posix()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if not THREAT.search(text):
+            continue
+        for node in _statements(ast.parse(text)):
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-                for number in set(re.findall(r"\bT(\d+)\b", ast.get_docstring(node) or "")):
+                for number in set(THREAT.findall(ast.get_docstring(node) or "")):
                     named[int(number)][name].append(node.name)
     return named
+
+
+def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Yield the statements of a file and of its classes, where tests are."""
+    for statement in tree.body:
+        yield statement
+        if isinstance(statement, ast.ClassDef):
+            yield from statement.body
 
 
 def list_of_tests(tests: dict[str, list[str]]) -> str:

@@ -15,20 +15,22 @@ import pyarrow as pa
 import pytest
 
 import flight_client
+from support.forked import run_script
 from support.served import StartServer
 
 NUM_ROWS = 160_000
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A dataset of some 40 batches in two fragments."""
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of some 40 batches in two fragments, which no test changes."""
+    root = tmp_path_factory.mktemp("root")
     text = pa.array([f"{number:0>240}" for number in range(1000)]).take(
         pa.array(range(NUM_ROWS)).cast("int64").to_numpy() % 1000
     )
     table = pa.table({"n": pa.array(range(NUM_ROWS)), "text": text})
-    lance.write_dataset(table, tmp_path / "root" / "t.lance", max_rows_per_file=NUM_ROWS // 2)
-    return tmp_path / "root"
+    lance.write_dataset(table, root / "t.lance", max_rows_per_file=NUM_ROWS // 2)
+    return root
 
 
 def rest_of(batches: Iterator[pa.RecordBatch], before: list[pa.RecordBatch]) -> list[int]:
@@ -148,10 +150,9 @@ FORKED = """if True:
 
 
 @pytest.mark.parametrize("state", ["open", "closed"])
-def test_a_fork_is_refused(folder: Path, serve: StartServer, state: str) -> None:
+def test_a_fork_is_refused(folder: Path, serve: StartServer, tmp_path: Path, state: str) -> None:
     """gRPC hangs in a process whose parent had connected, whatever client and server; each call says so."""
-    command = [sys.executable, "-c", FORKED, serve(folder).uri, state]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 7
+    assert run_script(FORKED, serve(folder).uri, state, log=tmp_path / "log") == 7
 
 
 HELD_LOCK = """if True:
@@ -181,10 +182,11 @@ HELD_LOCK = """if True:
 
 
 @pytest.mark.parametrize("call", ["read", "close"])
-def test_a_fork_does_not_wait_for_a_thread_of_its_parent(folder: Path, serve: StartServer, call: str) -> None:
+def test_a_fork_does_not_wait_for_a_thread_of_its_parent(
+    folder: Path, serve: StartServer, tmp_path: Path, call: str
+) -> None:
     """A reader thread holds the lock of the batches while the process forks; the child has no such thread."""
-    command = [sys.executable, "-c", HELD_LOCK, serve(folder).uri, call]
-    assert subprocess.run(command, timeout=60, check=False).returncode == 7
+    assert run_script(HELD_LOCK, serve(folder).uri, call, log=tmp_path / "log") == 7
 
 
 def test_a_process_ends_with_a_stream_that_is_not_read_whole(folder: Path, serve: StartServer) -> None:
@@ -193,7 +195,7 @@ def test_a_process_ends_with_a_stream_that_is_not_read_whole(folder: Path, serve
     assert subprocess.run(command, timeout=60, check=False).returncode == 7
 
 
-def test_forked_processes_connect_by_themselves(folder: Path, serve: StartServer) -> None:
+def test_forked_processes_connect_by_themselves(folder: Path, serve: StartServer, tmp_path: Path) -> None:
     """A client that the parent has prepared and not used is good for its children."""
     script = """if True:
         import os, sys
@@ -206,5 +208,4 @@ def test_forked_processes_connect_by_themselves(folder: Path, serve: StartServer
         statuses = [os.waitstatus_to_exitcode(os.wait()[1]) for _ in range(2)]
         sys.exit(0 if statuses == [7, 7] and client.dataset("t").count_rows() > 7 else 1)
     """
-    done = subprocess.run([sys.executable, "-c", script, serve(folder).uri], timeout=60, check=False)
-    assert done.returncode == 0
+    assert run_script(script, serve(folder).uri, log=tmp_path / "log") == 0

@@ -75,7 +75,7 @@ def reader() -> Iterator[Callable[[RunningServer], Reader]]:
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_an_idle_server_stops_at_once(root: Root, serve: StartServer, number: int) -> None:
-    server = serve(root.path, *GRACE, new_interpreter=number == signal.SIGINT)
+    server = serve(root.path, *GRACE)
     assert call(server.address, "GetFlightInfo", path_descriptor("trips")).code is grpc.StatusCode.OK
     began = time.perf_counter()
     assert server.stop(number) == 0
@@ -111,10 +111,11 @@ def test_a_signal_before_the_server_is_ready(root: Root, number: int) -> None:
 
 
 def test_the_ready_line_is_the_first_and_only_line_on_stdout(root: Root, serve: StartServer) -> None:
+    """A server that a user has started, and ends by Ctrl-C."""
     server = serve(root.path, new_interpreter=True)
     call(server.address, "GetFlightInfo", path_descriptor("missing"))
     assert server.uri == f"grpc://127.0.0.1:{server.address.split(':')[1]}"
-    server.process.send_signal(signal.SIGTERM)
+    server.process.send_signal(signal.SIGINT)
     assert server.process.stdout is not None
     assert server.process.stdout.read() == ""
     assert server.wait() == 0

@@ -2,7 +2,7 @@
 
 A new interpreter takes 1.5 s of a processor to import what a server needs. A fork has it at once, and takes
 0.1 s until the server is ready. Hundreds of tests start a server. Tests of the start itself and of the
-command line start new interpreters.
+command line start new interpreters. So do scripts that measure memory or what is imported; others are forked.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from support.disk import do_not_wait_for_the_disk
+
+_SCRIPT_TIMEOUT_S = 280
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
@@ -42,14 +44,16 @@ _CONTEXT.set_forkserver_preload(
 
 
 class ForkedProcess:
-    """Running `lance-flight`, with those members of `subprocess.Popen` that tests use."""
+    """Running `lance-flight`, or a script, with those members of `subprocess.Popen` that tests use."""
 
-    def __init__(self, arguments: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, arguments: Sequence[str], log: Path, environment: Mapping[str, str], script: str | None = None
+    ) -> None:
         read, written = _CONTEXT.Pipe(duplex=False)
         with read, written:
             directory = os.getcwd()
             self._process = forking_context().Process(
-                target=_run, args=(arguments, written, log, dict(environment), directory)
+                target=_run, args=(arguments, written, log, dict(environment), directory, script)
             )
             self._process.start()
             self.stdout = os.fdopen(os.dup(read.fileno()), encoding="utf-8")
@@ -91,8 +95,23 @@ def forking_context() -> ForkServerContext:
     return _CONTEXT
 
 
+def run_script(script: str, *arguments: str, log: Path) -> int:
+    """Run a script that needs a process, but no new interpreter, and return its exit code."""
+    process = ForkedProcess(arguments, log, os.environ, script)
+    try:
+        return process.wait(_SCRIPT_TIMEOUT_S)
+    finally:
+        process.kill()
+        process.stdout.close()
+
+
 def _run(
-    arguments: Sequence[str], stdout: Connection, log: Path, environment: Mapping[str, str], directory: str
+    arguments: Sequence[str],
+    stdout: Connection,
+    log: Path,
+    environment: Mapping[str, str],
+    directory: str,
+    script: str | None,
 ) -> None:
     os.dup2(stdout.fileno(), sys.stdout.fileno())
     stdout.close()
@@ -103,6 +122,10 @@ def _run(
     os.environ.update(environment)
     os.chdir(directory)
     do_not_wait_for_the_disk()
+    if script is not None:
+        sys.argv = ["-c", *arguments]
+        exec(script, {"__name__": "__main__"})
+        return
     sys.argv = ["lance-flight", *arguments]
     # Imported by the process that was forked, and only there: importing it here would cost each test process.
     from flight_server.cli import app

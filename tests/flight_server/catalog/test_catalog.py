@@ -26,6 +26,7 @@ from lance_core.errors import (
 )
 from lance_core.storage import LocalStorage
 from lance_core.table.bases import BlobDirectory
+from support.forked import ForkedProcess
 
 CACHE_BYTES = 1 << 20
 
@@ -245,6 +246,7 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 # Runs the service under an audit hook that names every path that is opened, listed or looked at.
 _AUDITED = """
 import json, os, sys
+from pathlib import Path
 from flight_server.requests.commands import COMMAND_TYPE_URL, parse_command
 from flight_server.requests.commands import parse_describe, parse_write
 from flight_server.handlers.actions import ACTIONS
@@ -257,7 +259,7 @@ from google.protobuf.any_pb2 import Any
 from lance_core.errors import LanceError
 from lance_core.scan.plan.scan_plan import FragmentScan
 
-root, names = sys.argv[1], json.load(sys.stdin)
+root, names = sys.argv[1], json.loads(Path(sys.argv[2]).read_text())
 settings = Settings.resolve(root, environment={})
 service = Service(settings)
 seen = []
@@ -322,15 +324,13 @@ def test_no_hostile_name_opens_anything_outside(tmp_path: Path, hostile_names: l
     write(root / "trips.lance")
     write(root / "ns" / "trips.lance")
     write(tmp_path / "etc" / "passwd.lance")
-    done = subprocess.run(
-        [sys.executable, "-c", _AUDITED, str(root)],
-        input=json.dumps(hostile_names),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    (tmp_path / "names").write_text(json.dumps(hostile_names))
+    arguments = [str(root), str(tmp_path / "names")]
+    process = ForkedProcess(arguments, tmp_path / "log", os.environ, _AUDITED)
+    with process.stdout as stdout:
+        printed = stdout.read()
+    assert process.wait(120) == 0, (tmp_path / "log").read_text()
+    result = json.loads(printed)
     print(result["tried"], "attempts,", result["inside"], "paths touched")
     assert result["tried"] >= 9500
     assert result["accepted"] == 0

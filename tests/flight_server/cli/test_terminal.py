@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from rich.cells import cell_len
 
 from flight_server.cli.rendering import count, print_rows, printable
 from support.command_line import run_verb as run
+from support.forked import ForkedProcess
 from support.served import Root
 from support.server import RunningServer
 
@@ -243,22 +245,15 @@ def test_a_server_that_does_not_answer() -> None:
             assert failed.stdout == ""
 
 
-def test_a_port_in_use(server: RunningServer, root: Root) -> None:
+def test_a_port_in_use(server: RunningServer, root: Root, tmp_path: Path) -> None:
     """`serve` says so in one line, whoever has the port."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         for port in (other.getsockname()[1], int(server.uri.rpartition(":")[2])):
-            command = [
-                sys.executable,
-                "-m",
-                "flight_server.cli",
-                "serve",
-                str(root.path),
-                "--port",
-                str(port),
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-            assert done.returncode == 1
-            assert done.stdout == ""
-            assert done.stderr == (
+            log = tmp_path / str(port)
+            process = ForkedProcess(["serve", str(root.path), "--port", str(port)], log, os.environ)
+            with process.stdout as stdout:
+                assert stdout.read() == ""
+            assert process.wait(120) == 1
+            assert log.read_text() == (
                 f"error: port {port} is in use on 127.0.0.1; give another one with --port\n"
             )

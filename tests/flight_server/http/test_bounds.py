@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import ssl
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.forked import ForkedProcess
 from support.http import get
 from support.secure_server import Certificate
 from support.served import StartServer
@@ -30,15 +30,12 @@ app()
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server with few connections and little patience."""
     folder = tmp_path_factory.mktemp("small")
-    command = [sys.executable, "-c", _SMALL_BOUNDS, "serve", str(folder), "--port", "0", "--http-port", "0"]
-    with (
-        (folder / "log").open("w") as log,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
-    ):
-        assert process.stdout is not None
-        uri, http = process.stdout.readline().strip(), process.stdout.readline().strip()
-        yield RunningServer(process, uri, folder / "log", http)
-        process.kill()
+    arguments = ["serve", str(folder), "--port", "0", "--http-port", "0"]
+    process = ForkedProcess(arguments, folder / "log", os.environ, _SMALL_BOUNDS)
+    uri, http = (process.stdout.readline().rstrip("\n") for _ in range(2))
+    server = RunningServer(process, uri, folder / "log", http)
+    yield server
+    server.kill()
 
 
 def _connect(server: RunningServer) -> socket.socket:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,32 +15,23 @@ import lance_core
 from support.http import Scrape, get
 from support.raw_flight import scan_json
 from support.served import StartServer
-from support.server import RunningServer, serving
+from support.server import RunningServer
 from support.waiting import wait_until
 
 READS = 24
-
-
-@pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    folder = tmp_path_factory.mktemp("monitored")
-    lance_core.write_dataset({"id": list(range(1000))}, folder / "t.lance", max_rows_per_file=100)
-    with serving(
-        folder, folder / "log", "--workers", "2", "--http-port", "0", "--health-port", "0"
-    ) as server:
-        yield server
 
 
 def _processes(server: RunningServer) -> list[psutil.Process]:
     return server.statistics().children(recursive=True)
 
 
-def test_metrics_are_sums_of_the_workers(workers: RunningServer) -> None:
+def test_metrics_are_sums_of_the_workers(workers: RunningServer, folder: Path) -> None:
     """Endpoints name the workers, so a client reads from both; every read is counted once."""
+    lance_core.write_dataset({"id": list(range(1000))}, folder / "monitored.lance", max_rows_per_file=100)
     before = Scrape(workers)
     assert before.value("processes") == 2
     with flight_client.connect(workers.uri) as client:
-        dataset = client.dataset("t")
+        dataset = client.dataset("monitored")
         for _ in range(READS):
             assert dataset.to_table().num_rows == 1000
     after = Scrape(workers)

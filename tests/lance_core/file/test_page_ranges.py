@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ DIRECT = [
 LONG_WAY = ["struct", "nested", "vector", "shared"]
 
 
+@cache
 def table() -> pa.Table:
     """Columns of every kind that is read directly, and some that are not."""
     rng = np.random.default_rng(11)
@@ -56,6 +58,11 @@ def table() -> pa.Table:
         lengths = np.insert(lengths, [50, 9000], [4000, 5000])  # longer than a chunk
         offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
         return pa.ListArray.from_arrays(offsets, values, mask=pa.array(rng.random(NUM_ROWS) < 0.1))
+
+    def blobs(lengths: np.ndarray) -> pa.Array:
+        offsets = np.insert(np.cumsum(lengths), 0, 0)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(rng.bytes(offsets[-1]))]
+        return pa.Array.from_buffers(pa.large_binary(), len(lengths), buffers)
 
     integers = pa.array(rng.integers(0, 1 << 40, NUM_ROWS))
     words = pa.array([f"word {n}" for n in rng.integers(0, 40, NUM_ROWS)])
@@ -72,9 +79,7 @@ def table() -> pa.Table:
             "decimal": pa.array(rng.integers(0, 1 << 40, NUM_ROWS)).cast(pa.decimal128(30, 2)),
             "text": lines,
             "words": some(words),
-            "blobs": some(
-                pa.array([rng.bytes(int(n)) for n in rng.integers(0, 60, NUM_ROWS)], pa.large_binary())
-            ),
+            "blobs": some(blobs(rng.integers(0, 60, NUM_ROWS))),
             "numbers": lists(some(pa.array(rng.integers(0, 5000, 40_000), pa.int32()))),
             "lines": lists(some(pa.concat_arrays([lines, lines]))),
             "switches": lists(some(pa.array(rng.random(40_000) < 0.5))),

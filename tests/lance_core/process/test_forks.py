@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from support.forked import run_script
 
 SCRIPT = """if True:
     import faulthandler, os, sys, threading, warnings
@@ -69,6 +68,6 @@ def test_forked_processes_read_on(tmp_path: Path, num_forks: int) -> None:
     """Threads of the parent hold locks of caches, pools and kernels when it forks; its children have none."""
     table = pa.table({"id": np.arange(200_000), "word": [f"w{number % 100}" for number in range(200_000)]})
     lance_core.write_dataset(table, tmp_path / "d", max_rows_per_file=50_000)
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "d"), str(tmp_path / "cache"), str(num_forks)]
-    done = subprocess.run(command, timeout=280, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
+    arguments = str(tmp_path / "d"), str(tmp_path / "cache"), str(num_forks)
+    code = run_script(SCRIPT, *arguments, log=tmp_path / "log")
+    assert code == 0, (tmp_path / "log").read_text()[-4000:]

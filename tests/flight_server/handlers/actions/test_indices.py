@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ import flight_client
 import lance_core
 from flight_client import Client
 from support.command_line import run_verb as run
+from support.forked import ForkedProcess
 from support.nearest import vector_table
 from support.server import RunningServer, serving
 
@@ -201,16 +201,16 @@ print("done")
 """
 
 
-def test_a_build_outlives_the_client_that_asked(client: Client, server: RunningServer, root: Path) -> None:
+def test_a_build_outlives_the_client_that_asked(
+    client: Client, server: RunningServer, root: Path, tmp_path: Path
+) -> None:
     """T30: the server finishes the index, and whoever repeats the call with its id gets that version."""
     path = root / "abandoned.lance"
     words = np.random.default_rng(3).integers(0, 30_000, (30_000, 20)).astype(str)
     texts = pa.array([" ".join(row) for row in words.tolist()])
     lance_core.write_dataset(pa.table({"text": texts}), path)
     transaction_id = str(uuid4())
-    asker = subprocess.Popen(
-        [sys.executable, "-c", _ASKER, server.uri, transaction_id], stdout=subprocess.PIPE, text=True
-    )
+    asker = ForkedProcess([server.uri, transaction_id], tmp_path / "log", os.environ, _ASKER)
     deadline = time.monotonic() + 60
     try:
         while not (path / "_indices").exists():  # the first part of the index is written
@@ -219,7 +219,8 @@ def test_a_build_outlives_the_client_that_asked(client: Client, server: RunningS
             time.sleep(0.01)
     finally:
         asker.kill()
-        printed, _ = asker.communicate()
+        with asker.stdout as stdout:
+            printed = stdout.read()
     assert not printed
     assert lance_core.dataset(path).version == 1  # the index is not committed yet
     while lance_core.dataset(path).version == 1:

@@ -24,6 +24,7 @@ from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from support.comparison import assert_tables_equal
 from support.descriptors import open_below
+from support.forked import run_script
 from support.waiting import wait_until
 
 KINDS = ["plain", "deleted", "stable", "evolved"]
@@ -466,10 +467,9 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-def test_scans_run_in_a_forked_child(plain):
+def test_scans_run_in_a_forked_child(plain, tmp_path):
     """The threads of the pool do not survive a fork; the child makes its own."""
-    command = [sys.executable, "-c", SCAN_BEFORE_AND_AFTER_FORK, plain.uri]
-    assert subprocess.run(command, timeout=60).returncode == 0
+    assert run_script(SCAN_BEFORE_AND_AFTER_FORK, plain.uri, log=tmp_path / "log") == 0
 
 
 STREAM_AND_MEASURE = """
