@@ -16,7 +16,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError, LanceError
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS, project_inputs
+from lance_core.scan.plan.projection import ROW_ADDRESS, project, project_inputs
 from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan, plan_scan
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
@@ -28,6 +28,7 @@ from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lance_core.scan.plan.indices import FilterMasks
+    from lance_core.scan.take.address_finder import AddressFinder
     from lance_core.scan.take.row_taker import RowTaker
 
 _DEFAULT = Strategy()
@@ -139,10 +140,21 @@ def count_plan_rows(
     strategy: Strategy = _DEFAULT,
 ) -> int:
     """Return the number of rows of a plan; see `count_matching`, whose errors these are."""
-    if not plan.options.is_search:
+    options = plan.options
+    if options.is_search:
+        with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
+            return sum(run.rows.num_rows for run in runs)
+    if options.filter is None or not snapshot.manifest.searchable_segments or strategy != _DEFAULT:
         return count_matching(snapshot, plan, budget, files, strategy)
-    with closing(plan_runs(snapshot, plan, budget, files, strategy)) as runs:
-        return sum(run.rows.num_rows for run in runs)
+    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
+
+    masks = index_masks(snapshot, options, files, counts=True)
+    found = None
+    if masks is not None and not masks.is_exact:  # exact rows are counted without their addresses
+        found = _few_addresses(snapshot, plan, masks, files)
+    if found is None:
+        return count_matching(snapshot, plan, budget, files, strategy)
+    return len(found[options.offset or 0 :][: options.limit])
 
 
 def plan_addresses(
@@ -151,17 +163,30 @@ def plan_addresses(
     """Yield the addresses of the rows of a plan with row addresses and without a limit, ascending in each
     array.
 
-    First come the rows of fragments in which indices answer the whole filter, which are not read.
+    First come the rows of fragments in which indices answer the whole filter, which are not read, and then
+    other rows that indices find, if these are few: they are taken.
     """
-    from lance_core.scan.run.index_masks import answered_rows, may_match  # late: few tables have indices
+    # late: few tables have indices
+    from lance_core.scan.run.index_masks import answered_rows, found_addresses, may_match
+    from lance_core.scan.take.taker_cache import taker_of
 
     answered, plan = answered_rows(snapshot, plan, masks, files)
     yield answered
+    found = found_addresses(snapshot, plan, masks)
+    if found is not None:
+        candidates, left, rest = found
+        finder = taker_of(snapshot, project_inputs(snapshot.manifest.schema, ()), files).addresses
+        passing = _passing(snapshot, plan.options, finder, files, candidates, left)
+        if passing is not None:
+            yield np.sort(passing)
+            plan = rest
     plan = may_match(snapshot, plan, masks, files)
     if not plan.fragment_scans:  # a scan of nothing would ask the indices once more
         return
-    for batch in plan_batches(snapshot, plan, budget, files):
-        yield numbers_of(batch.column(ROW_ADDRESS))
+    # `plan_runs` would ask for few addresses once more.
+    with closing(scan_batch_runs(snapshot, plan, budget, files)) as runs:
+        for batch in chain.from_iterable(map(BatchRun.batches, runs)):
+            yield numbers_of(batch.column(ROW_ADDRESS))
 
 
 def _few_addresses(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles) -> RowIds | None:
@@ -201,8 +226,12 @@ def _found_rows(
     masks = index_masks(snapshot, options, files)
     if masks is None:
         return None
+    addresses = None
     found = found_addresses(snapshot, plan, masks)
-    addresses = None if found is None else _passing(snapshot, options, taker, files, *found)
+    if found is not None:
+        candidates, left, rest = found
+        if not rest.fragment_scans:
+            addresses = _passing(snapshot, options, taker.addresses, files, candidates, left)
     if addresses is None:
         addresses = _few_addresses(snapshot, plan, masks, files)
     if addresses is None:
@@ -220,7 +249,7 @@ def _found_rows(
 def _passing(
     snapshot: Snapshot,
     options: ScanOptions,
-    taker: RowTaker,
+    finder: AddressFinder,
     files: DataFiles,
     candidates: RowIds,
     left: Sequence[int],
@@ -234,7 +263,7 @@ def _passing(
 
     assert options.filter is not None
     try:
-        live = taker.addresses.only_live(candidates)
+        live = finder.only_live(candidates)
         if not left or not len(live):
             return live
         if snapshot.storage.is_remote:
@@ -270,15 +299,18 @@ def _first_rows(
 def _taker(snapshot: Snapshot, options: ScanOptions, files: DataFiles, strategy: Strategy) -> RowTaker | None:
     """Return the taker of the columns of a scan; None if takes do not give what the scan gives."""
     from lance_core.scan.session import session_of
+    from lance_core.scan.take.taker_cache import taker_of
 
     session = session_of(snapshot)
     known = {field.name for field in snapshot.manifest.schema.fields}
     is_plain = (
         options.computed is None
-        and not (options.with_row_id or options.with_row_address)
+        and not options.include_deleted_rows
         and options.blob_handling != "all_binary"
         and (options.columns is None or known.issuperset(options.columns))
     )
     if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
         return None
+    if options.with_row_id or options.with_row_address:
+        return taker_of(snapshot, project(snapshot.manifest.schema, options), files)
     return session.taker(snapshot, options.columns, blob_handling=options.blob_handling)

@@ -90,6 +90,11 @@ class FilterMasks:
         known = [mask for mask in self.masks if mask is not None]
         return reduce(and_, known) if known else None
 
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether all rows that indices find meet the whole filter."""
+        return self.found is not None and not any(map(self.open_conditions, self.found.rows))
+
     def open_conditions(self, fragment: int) -> tuple[int, ...]:
         """Return the numbers of the conditions that have to be evaluated for candidates of a fragment."""
         return tuple(

@@ -65,28 +65,29 @@ def may_match(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: Dat
 
 def found_addresses(
     snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks
-) -> tuple[RowIds, tuple[int, ...]] | None:
-    """Return the addresses of all rows that may match, if indices find few; None for a plan of parts of
-    fragments.
+) -> tuple[RowIds, tuple[int, ...], ScanPlan] | None:
+    """Return the addresses of the rows that indices find, if these are few in all covered fragments.
 
     Returns:
-        The addresses, some of which may be of deleted rows, and the numbers of the conditions that have to be
-        evaluated for them.
+        The addresses, some of which may be of deleted rows, the numbers of the conditions that have to be
+        evaluated for them, and the plan with the fragments that indices do not cover or a part of which is
+        scanned.
     """
     found = masks.found
-    if found is None or not is_few(plan, masks):
+    if found is None or found.num_rows > FEW_ROWS:
         return None
     fragments = snapshot.manifest.fragment_by_id
-    addresses, left = [np.empty(0, np.uint64)], set[int]()
+    addresses, left, rest = [np.empty(0, np.uint64)], set[int](), []
     for scan in plan.fragment_scans:
-        rows = found.rows.get(scan.fragment_id)
-        if rows is None:
+        is_covered = scan.fragment_id in found.covered
+        if not is_covered and plan.options.fast_search:
             continue
-        if scan.end - scan.start < fragments[scan.fragment_id].num_rows:
-            return None
-        left.update(masks.open_conditions(scan.fragment_id))
-        addresses.append(keys_of(scan.fragment_id, rows))
-    return np.concatenate(addresses), tuple(sorted(left))
+        if not is_covered or scan.end - scan.start < fragments[scan.fragment_id].num_rows:
+            rest.append(scan)
+        elif (rows := found.rows.get(scan.fragment_id)) is not None:
+            left.update(masks.open_conditions(scan.fragment_id))
+            addresses.append(keys_of(scan.fragment_id, rows))
+    return np.concatenate(addresses), tuple(sorted(left)), plan.with_fragment_scans(rest)
 
 
 def count_found(
