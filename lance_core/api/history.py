@@ -5,18 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from lance_core.api.opened import OpenedDataset, Reference, branch_uri
 from lance_core.errors import InvalidInputError
-from lance_core.pool import run_all
 from lance_core.scan.history import summarize_version
 from lance_core.storage import storage_for
 from lance_core.table.manifest import Manifest
-from lance_core.table.snapshot import Snapshot, open_snapshot
-from lance_core.table.versions import latest_version, list_versions
+from lance_core.table.snapshot import Snapshot, open_snapshot, read_manifests
+from lance_core.table.versions import latest_version, list_versions, listed_manifests
 
 if TYPE_CHECKING:
     from lance_core.api.operations import Transaction
@@ -46,15 +44,9 @@ class History(OpenedDataset):
 
     def versions(self) -> list[Version]:
         """Return all versions, oldest first, with the local time of the commit and a summary of each."""
-        storage, open_base = self._storage, self.snapshot.open_base
-
-        def described(number: int) -> Version:
-            return _describe(open_snapshot(storage, number, open_base).manifest)
-
-        numbers = list_versions(storage)
-        if storage.is_remote:  # requests run side by side
-            return run_all([partial(described, number) for number in numbers], is_remote=True)
-        return [described(number) for number in numbers]
+        return [
+            _describe(manifest) for manifest in read_manifests(self.snapshot, listed_manifests(self._storage))
+        ]
 
     def get_version(self) -> Version:
         """Return the entry of `versions` for the opened version."""

@@ -18,7 +18,7 @@ from lance_core.scan.scanner import (
     LanceScanner,
     address_batches,
     batches_at,
-    bounded_scan,
+    bounded_batches,
     matching_batches,
     stored_batches,
 )
@@ -30,17 +30,20 @@ from lance_core.table.row_ids import RowIds
 from lance_core.table.snapshot import Snapshot
 
 
-def scan_for_change(
-    snapshot: Snapshot, options: ScanOptions, *, ahead_bytes: int | None = None
-) -> LanceScanner:
-    """Return a scan whose reads raise `CorruptFileError` if a page differs from its checksum.
+def scan_for_change(snapshot: Snapshot, options: ScanOptions) -> LanceScanner:
+    """Return a scan whose reads raise `CorruptFileError` if a page differs from its checksum."""
+    return LanceScanner(snapshot, replace(options, verify_checksums=True))
 
-    `ahead_bytes` bounds the rows that are decoded ahead of the reader; None: the session's budget alone does.
+
+def bounded_rows_for_change(
+    snapshot: Snapshot, options: ScanOptions, most_bytes: int, *, decodes_ahead: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a scan for a change; see `lance_core.scan.scanner.bounded_batches`.
+
+    Errors are those of `addresses_for_change`.
     """
     checked = replace(options, verify_checksums=True)
-    if ahead_bytes is None:
-        return LanceScanner(snapshot, checked)
-    return bounded_scan(snapshot, checked, ahead_bytes)
+    return bounded_batches(snapshot, checked, most_bytes, decodes_ahead=decodes_ahead)
 
 
 def addresses_for_change(snapshot: Snapshot, options: ScanOptions) -> Iterator[RowIds]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,17 @@ class FragmentRows:
     addresses_at: Callable[[RowNumbers], RowNumbers]
 
 
+class Scan(Protocol):
+    """Read of the rows of a segment. Each call starts at the first row."""
+
+    def __call__(self, multiple: int = 1) -> Iterator[pa.RecordBatch]:
+        """Yield batches of a few MiB with rows of one fragment each.
+
+        They have the column `VALUE`, and with `RowKeys.IDS` the column `ROW_KEY`. If all values have the same
+        width, the batches have a multiple of `multiple` rows, except the last one of a page or fragment.
+        """
+
+
 @dataclass(frozen=True)
 class IndexedRows:
     """Live rows of a table that a segment indexes, in the order of their addresses.
@@ -52,14 +63,13 @@ class IndexedRows:
     Attributes:
         field: Type and metadata of the indexed column. Extension types are replaced by their storage.
         fragments: The rows by fragment, in the order of `scan`.
-        scan: Reads the rows. Each call starts at the first row. The batches have the column `VALUE`, and with
-            `RowKeys.IDS` the column `ROW_KEY`; a few MiB each, and rows of one fragment each.
+        scan: Reads the rows; see `Scan`.
         observer: Is told the progress.
     """
 
     field: pa.Field
     fragments: Sequence[FragmentRows]
-    scan: Callable[[], Iterator[pa.RecordBatch]]
+    scan: Scan
     observer: Observer = unobserved
 
     @property

@@ -108,7 +108,7 @@ def zones_of(rows: IndexedRows, rows_per_zone: int) -> Iterator[ZoneRows]:
         rows: The rows.
         rows_per_zone: Number of rows of all zones but the last of a fragment.
     """
-    batches = rows.scan()
+    batches = rows.scan(rows_per_zone)
     for fragment in rows.fragments:
         start = 0
         for values in _whole_zones(_values_of(fragment, batches), rows_per_zone):

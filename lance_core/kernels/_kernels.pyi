@@ -277,6 +277,13 @@ def edit_distances(
 ) -> Block:
     """Return the edit distances, in int32, of pairs of texts that have 64-bit offsets."""
 
+def field_totals(message: _Bytes, path: Sequence[int]) -> tuple[int, int]:
+    """Return the number of fields of a protobuf message at a path of field numbers, and the sum of their
+    values, which is 0 unless they are varints.
+
+    The path leads from message to message. A sum of more than 64 bits raises CorruptData.
+    """
+
 def repeat_variable(value: _Bytes, num_values: int, offset_bits: int) -> tuple[Block, Block]: ...
 def expand_ways() -> list[str]:
     """Return the names of the implementations for this processor, fastest first, "portable" last."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from lance_core.errors import CommitConflictError, VersionNotFoundError
-from lance_core.pool import map_ahead
+from lance_core.errors import CommitConflictError
 from lance_core.scan.changes import Effect, effect_on_rows
 from lance_core.storage import Storage
 from lance_core.table.manifest import Manifest
-from lance_core.table.snapshot import Snapshot, open_snapshot
+from lance_core.table.snapshot import Snapshot, read_manifests
 from lance_core.table.transaction import read_transaction
-from lance_core.table.versions import list_versions
+from lance_core.table.versions import listed_manifests
 
 
 @dataclass(frozen=True)
@@ -60,45 +59,34 @@ def version_entries(
     Raises:
         LanceError: a manifest or transaction cannot be read.
     """
-    storage = snapshot.storage
-    numbers = [number for number in list_versions(storage) if first <= number <= last][-(limit or 0) :]
-
-    def read(number: int) -> Manifest | None:
-        try:
-            return open_snapshot(storage, number).manifest
-        except VersionNotFoundError:  # cleaned up since it was listed
-            return None
-
+    listed = listed_manifests(snapshot.storage)
+    numbers = [number for number in listed if first <= number <= last][-(limit or 0) :]
     entries = []
     before: Manifest | None = None
-    for manifest in map_ahead(read, numbers, storage.is_remote):
-        if manifest is not None:
-            is_next = before is not None and before.version == manifest.version - 1
-            effect = _effect(storage, before, manifest) if with_effects and before and is_next else None
-            metadata = summarize_version(manifest)
-            entries.append(
-                VersionEntry(manifest.version, manifest.timestamp, manifest.identity, metadata, effect)
-            )
+    for manifest in read_manifests(snapshot, {number: listed[number] for number in numbers}):
+        is_next = before is not None and before.version == manifest.version - 1
+        effect = _effect(snapshot.storage, before, manifest) if with_effects and before and is_next else None
+        metadata = summarize_version(manifest)
+        entries.append(
+            VersionEntry(manifest.version, manifest.timestamp, manifest.identity, metadata, effect)
+        )
         before = manifest
     return entries
 
 
 def summarize_version(manifest: Manifest) -> dict[str, str]:
     """Return the `metadata` of a version in `LanceDataset.versions`: totals of its fragments and files."""
-    fragments = manifest.fragments
-    files = [file for fragment in fragments for file in fragment.files]
-    deleted = [fragment.num_deleted_rows or 0 for fragment in fragments if fragment.deletion_file is not None]
-    physical_rows = sum(fragment.physical_rows for fragment in fragments)
-    totals = {
-        "total_data_file_rows": physical_rows,
-        "total_data_files": len(files),
-        "total_deletion_file_rows": sum(deleted),
-        "total_deletion_files": len(deleted),
-        "total_files_size": sum(file.size for file in files),
-        "total_fragments": len(fragments),
-        "total_rows": physical_rows - sum(deleted),
+    totals = manifest.totals
+    entries = {
+        "total_data_file_rows": totals.physical_rows,
+        "total_data_files": totals.files,
+        "total_deletion_file_rows": totals.deleted_rows,
+        "total_deletion_files": totals.deletion_files,
+        "total_files_size": totals.file_bytes,
+        "total_fragments": totals.fragments,
+        "total_rows": totals.physical_rows - totals.deleted_rows,
     }
-    return {name: str(total) for name, total in totals.items()}
+    return {name: str(total) for name, total in entries.items()}
 
 
 def _effect(storage: Storage, before: Manifest, manifest: Manifest) -> RowEffect:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from lance_core.errors import InvalidInputError
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import ROW_ADDRESS
+from lance_core.scan.plan.projection import ROW_ADDRESS, project
 from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
@@ -201,7 +201,8 @@ def _count_few(
     matching = matching_addresses(snapshot, rest, masks, files) if rest.fragment_scans else None
     if matching is None:
         return count, rest
-    return count + len(matching), rest.with_fragment_scans([])
+    addresses, rest = matching
+    return count + len(addresses), rest
 
 
 def plan_addresses(
@@ -210,22 +211,25 @@ def plan_addresses(
     """Yield the addresses of the rows of a plan with row addresses and without a limit, ascending in each
     array.
 
-    First come the rows of fragments in which indices answer the whole filter, which are not read.
+    First come the rows of fragments in which indices answer the whole filter, which are not read, and then
+    other rows that indices find, if these are few: they are taken.
     """
     from lance_core.scan.run.index_masks import answered_rows, may_match  # late: few tables have indices
     from lance_core.scan.take.candidates import matching_addresses
 
     answered, plan = answered_rows(snapshot, plan, masks, files)
     yield answered
-    taken = matching_addresses(snapshot, plan, masks, files)
-    if taken is not None:
-        yield np.sort(taken)
-        return
+    matching = matching_addresses(snapshot, plan, masks, files)
+    if matching is not None:
+        addresses, plan = matching
+        yield np.sort(addresses)
     plan = may_match(snapshot, plan, masks, files)
     if not plan.fragment_scans:  # a scan of nothing would ask the indices once more
         return
-    for batch in plan_batches(snapshot, plan, budget, files):
-        yield numbers_of(batch.column(ROW_ADDRESS))
+    # `plan_runs` would ask for few addresses once more.
+    with closing(scan_batch_runs(snapshot, plan, budget, files)) as runs:
+        for batch in chain.from_iterable(map(BatchRun.batches, runs)):
+            yield numbers_of(batch.column(ROW_ADDRESS))
 
 
 def _found_rows(
@@ -248,8 +252,11 @@ def _found_rows(
     masks = index_masks(snapshot, options, files)
     if masks is None:
         return None
-    addresses = matching_addresses(snapshot, plan, masks, files, taker)
-    if addresses is None or len(addresses) > FEW_ROWS:
+    matching = matching_addresses(snapshot, plan, masks, files, taker)
+    if matching is None:
+        return None
+    addresses, rest = matching
+    if rest.fragment_scans or len(addresses) > FEW_ROWS:
         return None
     try:
         first = options.offset or 0
@@ -284,15 +291,18 @@ def _first_rows(
 def _taker(snapshot: Snapshot, options: ScanOptions, files: DataFiles, strategy: Strategy) -> RowTaker | None:
     """Return the taker of the columns of a scan; None if takes do not give what the scan gives."""
     from lance_core.scan.session import session_of
+    from lance_core.scan.take.taker_cache import taker_of
 
     session = session_of(snapshot)
     known = {field.name for field in snapshot.manifest.schema.fields}
     is_plain = (
         options.computed is None
-        and not (options.with_row_id or options.with_row_address)
+        and not options.include_deleted_rows
         and options.blob_handling != "all_binary"
         and (options.columns is None or known.issuperset(options.columns))
     )
     if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
         return None
+    if options.with_row_id or options.with_row_address:
+        return taker_of(snapshot, project(snapshot.manifest.schema, options), files)
     return session.taker(snapshot, options.columns, blob_handling=options.blob_handling)

@@ -24,6 +24,7 @@ from lance_core.scan.rows import count_plan_rows, plan_addresses, plan_batches, 
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_projection
 from lance_core.scan.run.stored_scan import scan_stored
+from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.session import default_session, session_of
 from lance_core.scan.statistics import Callback, reported, reported_batches
 from lance_core.scan.take.row_taker import RowTaker
@@ -237,11 +238,17 @@ def row_taker(snapshot: Snapshot, columns: list[str] | dict[str, str] | None) ->
     return session.taker(snapshot, column_names(columns))
 
 
-def bounded_scan(snapshot: Snapshot, options: ScanOptions, most_bytes: int) -> LanceScanner:
-    """Return a scan that decodes at most about `most_bytes` ahead of its reader."""
-    scanner = LanceScanner(snapshot, options)
-    scanner._budget = MemoryBudget(most_bytes, scanner._budget)
-    return scanner
+def bounded_batches(
+    snapshot: Snapshot, options: ScanOptions, most_bytes: int, *, decodes_ahead: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a scan that decodes at most about `most_bytes` ahead of its reader.
+
+    Without `decodes_ahead`, the calling thread decodes local rows when they are asked for.
+    """
+    plan, session = plan_scan(snapshot, options), session_of(snapshot)
+    budget = MemoryBudget(most_bytes, session.budget)
+    strategy = Strategy(decodes_ahead=decodes_ahead)
+    return plan_batches(snapshot, plan, budget, session.files_for(options), strategy)
 
 
 def address_batches(snapshot: Snapshot, options: ScanOptions) -> Generator[RowIds, None, None]:

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.errors import CorruptFileError
+from lance_core.errors import CorruptFileError, FileMissingError
 from lance_core.kernels import Block, PieceReader
+from lance_core.pool import run_all
 from lance_core.process.counters import step
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
 from lance_core.storage.commit_lock import CommitLock
@@ -375,6 +376,22 @@ class Storage(ABC):
         """Return the bytes of a small file. Errors are those of `open_file` and `ReadableFile.read`."""
         with self.open_file(path) as file:
             return bytes(memoryview(file.read(0, file.size)))
+
+    def read_files(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        """Return the bytes of small files in a directory, None for each that is missing.
+
+        Raises:
+            StorageError: the storage failed.
+        """
+        calls = [partial(self.read_if_there, f"{directory}/{name}") for name in names]
+        return run_all(calls, self.is_remote) if self.is_remote else [call() for call in calls]
+
+    def read_if_there(self, path: str) -> bytes | None:
+        """Return the bytes of a small file, None if it is missing. Errors are those of `read_file`."""
+        try:
+            return self.read_file(path)
+        except FileMissingError:
+            return None
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return some bytes of a file. Errors are those of `open_file` and `ReadableFile.read`."""

@@ -36,6 +36,8 @@ from lance_core.storage.paths import contained_path
 _MAX_GAP = 4096
 _MAX_MERGED_READ = 1 << 20
 _TOO_MANY = (errno.EMFILE, errno.ENFILE)
+_READ_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+"""Without O_NONBLOCK, opening a pipe inside the dataset would block until somebody writes to it."""
 _FAULT_BYTES = 64 << 10
 """Bytes that the system maps on the first access to a page of a mapped file."""
 
@@ -68,6 +70,30 @@ class LocalStorage(Storage):
         if size and size != file.size:
             raise CorruptFileError("file has the wrong size", file=path, expected=size, found=file.size)
         return file
+
+    def read_files(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+        # Faster than one after the other: no path is looked up, and nothing else runs between the calls.
+        try:
+            opened = self._open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        except FileMissingError:
+            return [None] * len(names)
+        return [self._read_in(opened.number, directory, name) for name in names]
+
+    def _read_in(self, opened: int, directory: str, name: str) -> bytes | None:
+        """Return the bytes of a file in the directory with the descriptor `opened`, None if it is missing."""
+        try:
+            number = os.open(name, _READ_FLAGS | os.O_NOFOLLOW, dir_fd=opened)
+            try:
+                size = _size(os.fstat(number), name)
+                data = os.read(number, size)
+            finally:
+                os.close(number)
+        except OSError:
+            data = None
+        if data is None or len(data) < size:  # a link, an error, or a file too large for one call
+            return self.read_if_there(f"{directory}/{name}")
+        kernels.count_read(size)
+        return data
 
     def identify(self, path: str) -> str | None:
         absolute = self._absolute(path)
@@ -240,10 +266,8 @@ class LocalFile(ReadableFile):
         """Take the open descriptor `number` of the file at the absolute `path`; `name` is for messages."""
         descriptor = kernels.Descriptor(number, os.fsencode(path))
         status = os.fstat(number)
-        if not stat.S_ISREG(status.st_mode):
-            raise StorageError("not a regular file", file=name)
         self.name = name
-        self.size = status.st_size
+        self.size = _size(status, name)
         self.identity = _identity(status)
         self._ranges: PieceReader | None = PieceReader(
             descriptor, self.size, _MAX_GAP, 1 + self.size // _FAULT_BYTES
@@ -293,14 +317,20 @@ class LocalFile(ReadableFile):
 
 
 def _opened(path: str, flags: int) -> Descriptor:
-    # Without O_NONBLOCK, opening a pipe inside the dataset would block until somebody writes to it.
-    flags |= os.O_CLOEXEC | os.O_NONBLOCK
+    flags |= _READ_FLAGS
     try:
         return Descriptor(os.open(path, flags))
     except OSError as error:
         if error.errno not in _TOO_MANY or not close_unused_descriptors():
             raise
     return Descriptor(os.open(path, flags))
+
+
+def _size(status: os.stat_result, name: str) -> int:
+    """Return the bytes of a file, which must be a regular one."""
+    if not stat.S_ISREG(status.st_mode):
+        raise StorageError("not a regular file", file=name)
+    return status.st_size
 
 
 def _identity(status: os.stat_result) -> str:

@@ -34,6 +34,7 @@ from lance_core.table.fragment_reuse import (
     ReadPart,
     parse_fragment_reuse,
 )
+from lance_core.table.fragment_totals import FragmentTotals
 from lance_core.table.indices import (
     DIRECTORY,
     IndexSegment,
@@ -129,7 +130,7 @@ class Manifest:
     @cached_property
     def fragment_rows(self) -> Sequence[int]:
         """Number of live rows of each fragment; errors are those of `Fragment.num_rows`."""
-        if self.has_row_counts and not self._deletion_messages:
+        if self.has_row_counts and not self.totals.deletion_files:
             return list(map(_physical_rows, self._fragment_messages))
         return [fragment.num_rows for fragment in self.fragments]
 
@@ -143,24 +144,18 @@ class Manifest:
         if self.is_counted:
             return True
         if not self.message.HasField("writer_version"):
-            return not self._fragment_messages
-        return all(map(_physical_rows, self._fragment_messages)) and all(
-            message.num_deleted_rows for message in self._deletion_messages
-        )
+            return not self.totals.fragments
+        return self.totals.is_counted
 
     @property
     def num_rows(self) -> int | None:
         """Number of live rows of the table; None if the manifest does not say."""
-        if not self.has_row_counts:
-            return None
-        rows: int = sum(map(_physical_rows, self._fragment_messages))
-        return rows - sum(message.num_deleted_rows for message in self._deletion_messages)
+        return self.totals.physical_rows - self.totals.deleted_rows if self.has_row_counts else None
 
     @cached_property
-    def _deletion_messages(self) -> list[table_pb2.DeletionFile]:
-        return [
-            message.deletion_file for message in self._fragment_messages if message.HasField("deletion_file")
-        ]
+    def totals(self) -> FragmentTotals:
+        """Totals of the fragments and their files; errors are those of `FragmentTotals.of`."""
+        return FragmentTotals.of(self.message, self.name)
 
     @cached_property
     def _fragment_messages(self) -> list[table_pb2.DataFragment]:
@@ -508,6 +503,8 @@ def _is_same_schema(one: Manifest, other: Manifest) -> bool:
 
 def _has_dictionaries(message: table_pb2.Manifest) -> bool:
     """Return whether fields have dictionary values in the manifest file, as only 0.1 tables do."""
+    if message.data_format.version not in ("", FileVersion.V0_1.name):
+        return False
     return any(field.HasField("dictionary") and field.dictionary.length for field in message.fields)
 
 

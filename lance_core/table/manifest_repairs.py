@@ -15,6 +15,7 @@ Source: docs/format.md, "Damage that old releases left".
 
 import re
 from collections.abc import Iterable, Set
+from functools import lru_cache
 
 from google.protobuf.message import DecodeError
 
@@ -79,10 +80,13 @@ def _release(message: table_pb2.Manifest) -> _Release:
     if not message.HasField("writer_version"):
         return ()
     writer = message.writer_version
-    numbers = re.match(r"\d+(\.\d+)*", writer.version)
-    if writer.library != _REFERENCE or numbers is None:
-        return _LATER
-    return tuple(map(int, numbers[0].split(".")))
+    return _parse_release(writer.version) if writer.library == _REFERENCE else _LATER
+
+
+@lru_cache
+def _parse_release(version: str) -> _Release:
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    return _LATER if numbers is None else tuple(map(int, numbers[0].split(".")))
 
 
 def _forget_coverage(index_section: bytes | None) -> bytes | None:

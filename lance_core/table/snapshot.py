@@ -1,9 +1,10 @@
 """Snapshots: one version of a table together with its storage."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 
 from lance_core.errors import CorruptFileError, FileMissingError, VersionNotFoundError
 from lance_core.file.data_file import open_data_file
@@ -21,7 +22,18 @@ from lance_core.table.indices import (
 )
 from lance_core.table.manifest import Manifest, parse_manifest
 from lance_core.table.snapshot_cache import SnapshotCache
-from lance_core.table.versions import latest_manifest, latest_version, list_versions, manifest_path
+from lance_core.table.versions import (
+    VERSIONS,
+    latest_manifest,
+    latest_version,
+    list_versions,
+    manifest_path,
+)
+
+_MOST_FILES = 64
+"""Manifests of a history that are read at once."""
+_MOST_BYTES = 16 << 20
+"""Bytes of them, if they are as large as the manifests before."""
 
 
 @dataclass(frozen=True)
@@ -193,11 +205,51 @@ def read_manifest(storage: Storage, version: int, path: str | None = None) -> Ma
     return _read_manifest(storage, version, path or manifest_path(storage, version))
 
 
+def read_manifests(snapshot: Snapshot, listed: Mapping[int, str]) -> Iterator[Manifest]:
+    """Yield the manifests of versions of a table, with the row counts of all fragments.
+
+    Many files are read at once: after a call of the system, Python is slow for some time. A version that was
+    cleaned up since it was listed is left out.
+
+    Args:
+        snapshot: any version of the table.
+        listed: the versions, each with the name of its manifest, see `listed_manifests`.
+
+    Raises:
+        LanceError: a manifest cannot be read.
+    """
+    storage = snapshot.storage
+    versions = iter(listed)
+    num_files = _at_once(snapshot.manifest.size)
+    while block := list(islice(versions, num_files)):
+        files = storage.read_files(VERSIONS, [listed[version] for version in block])
+        for version, data in zip(block, files, strict=True):
+            try:
+                if data is None:  # cleaned up, or has the name of the other scheme
+                    manifest = read_manifest(storage, version)
+                else:
+                    manifest = _parse_version(storage, version, f"{VERSIONS}/{listed[version]}", data)
+            except VersionNotFoundError:
+                continue
+            yield counted_manifest(storage, manifest, snapshot.open_base)
+        num_files = _at_once(max(map(len, filter(None, files)), default=0))
+
+
+def _at_once(num_bytes: int) -> int:
+    """Return how many manifests to read at once if those before have up to `num_bytes`."""
+    return max(1, min(_MOST_FILES, _MOST_BYTES // (num_bytes + 1)))
+
+
 def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:
     try:
-        manifest = parse_manifest(storage.read_file(path), path, storage.read_range)
+        data = storage.read_file(path)
     except FileMissingError:  # cleaned up after its name was found
         raise VersionNotFoundError(f"no version {version}") from None
+    return _parse_version(storage, version, path, data)
+
+
+def _parse_version(storage: Storage, version: int, path: str, data: bytes) -> Manifest:
+    manifest = parse_manifest(data, path, storage.read_range)
     if manifest.version != version:
         raise CorruptFileError(
             "manifest has another version number than its name",

@@ -60,12 +60,21 @@ def list_versions(storage: Storage) -> tuple[int, ...]:
     """Return all versions in ascending order, detached versions left out; errors are those of
     `latest_version`.
     """
+    return tuple(listed_manifests(storage))
+
+
+def listed_manifests(storage: Storage) -> dict[int, str]:
+    """Return the versions of `list_versions`, each with the name of its manifest in `VERSIONS`.
+
+    While `rename_manifests` runs, and after it was interrupted, a manifest may have the name of the other
+    scheme instead.
+    """
     store = manifest_store_of(storage)
     if store is not None:
         # copies the newest manifest to its final name, so that the listing contains it
         latest_in_store(store, storage)
-    names, inverted = _manifest_names(storage)
-    return tuple(sorted(_decoded(names, inverted)))
+    numbers, inverted = _manifest_names(storage)
+    return {version: _name(version, inverted) for version in sorted(_decoded(numbers, inverted))}
 
 
 def detached_versions(storage: Storage) -> tuple[int, ...]:
@@ -174,8 +183,11 @@ def list_manifests(storage: Storage) -> Listing | None:
 
 def version_path(version: int, is_inverted: bool) -> str:
     """Return the path of the manifest of a version; `is_inverted` chooses the naming scheme."""
-    number = _inverted(version) if is_inverted else f"{version}"
-    return f"{VERSIONS}/{number}{_SUFFIX}"
+    return f"{VERSIONS}/{_name(version, is_inverted)}"
+
+
+def _name(version: int, is_inverted: bool) -> str:
+    return f"{_inverted(version) if is_inverted else version}{_SUFFIX}"
 
 
 def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True) -> str:

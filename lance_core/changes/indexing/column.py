@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
 
-from lance_core.changes.checked_reads import address_finder, scan_for_change
+from lance_core.changes.checked_reads import address_finder, bounded_rows_for_change, scan_for_change
 from lance_core.errors import UnknownColumnError
 from lance_core.expressions.tree import Column
 from lance_core.hints import did_you_mean
@@ -30,6 +30,8 @@ Reads of remote storage have no such bound, since many requests have to be under
 _AHEAD_SHARE = 1 / 8
 """Share of all rows that may be decoded ahead."""
 _BATCHES_AHEAD = 4
+_FULL = 3 / 4
+"""Share of the most bytes of a batch that is aimed at. A scan aims at more, and so keeps these cuts."""
 _UNEVEN_BITS = 128
 """Estimated bits of a value of varying size."""
 
@@ -132,11 +134,18 @@ def indexed_rows(
     fields = [field.with_name(VALUE), pa.field(ROW_KEY, pa.uint64(), nullable=False)]
     schema = pa.schema(fields if by_id else fields[:1])
 
-    def scan() -> Iterator[pa.RecordBatch]:
+    def scan(multiple: int = 1) -> Iterator[pa.RecordBatch]:
         if not fragment_ids:
             return
-        ahead = None if snapshot.storage.is_remote else ahead_bytes
-        for batch in scan_for_change(snapshot, options, ahead_bytes=ahead).to_batches():
+        batch_rows = _batch_rows(options.batch_bytes, column.field.arrow_type, multiple)
+        cut = replace(options, batch_rows=batch_rows)
+        if snapshot.storage.is_remote:
+            batches = scan_for_change(snapshot, cut).to_batches()
+        else:
+            # Zones of numbers are described in less time than it takes to wake a thread for their batch.
+            ahead = batch_rows is None
+            batches = bounded_rows_for_change(snapshot, cut, ahead_bytes, decodes_ahead=ahead)
+        for batch in batches:
             values = batch.column(0)
             if isinstance(values, pa.ExtensionArray):
                 values = values.storage
@@ -144,6 +153,14 @@ def indexed_rows(
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return IndexedRows(field, fragments, scan, observer)
+
+
+def _batch_rows(batch_bytes: int, value_type: pa.DataType, multiple: int) -> int | None:
+    """Return the rows of a batch that are a multiple of `multiple`; None if a scan may choose them."""
+    bits = value_bits(value_type)
+    if multiple == 1 or not bits:
+        return None
+    return int(_FULL * batch_bytes * 8 / bits) // multiple * multiple or None
 
 
 def _ahead_bytes(num_rows: int, value_type: pa.DataType) -> int:

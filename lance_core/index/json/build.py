@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lance_core.encodings.json_values import check_path, extract, type_at
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from lance_core.index.build import VALUE, BuiltSegment, IndexedRows, IndexKind, Parameters
+from lance_core.index.build import VALUE, BuiltSegment, IndexedRows, IndexKind, Parameters, Scan
 from lance_core.index.json.details import JsonDetails, details_bytes, parse_details
 from lance_core.index.json.documents import check_json
 from lance_core.index.scalar.parameters import refuse_unknown
@@ -68,11 +68,11 @@ def _build(
     return replace(built, details=details_bytes(JsonDetails(path, target.type_url, built.details)))
 
 
-def _values_of(rows: IndexedRows, path: str, field: pa.Field) -> Callable[[], Iterator[pa.RecordBatch]]:
+def _values_of(rows: IndexedRows, path: str, field: pa.Field) -> Scan:
     """Return the function that reads the values at a path instead of the documents."""
 
-    def scan() -> Iterator[pa.RecordBatch]:
-        for batch in rows.scan():
+    def scan(multiple: int = 1) -> Iterator[pa.RecordBatch]:
+        for batch in rows.scan(multiple):
             schema = pa.schema([field.with_name(VALUE), batch.schema.field(1)])
             values = extract(batch.column(0), path, field.type)
             yield pa.RecordBatch.from_arrays([values, batch.column(1)], schema=schema)

@@ -2,11 +2,13 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
 #include "codecs/base64.hpp"
 #include "codecs/digests.hpp"
 #include "codecs/edit_distance.hpp"
+#include "codecs/message_fields.hpp"
 
 namespace lance {
 namespace {
@@ -56,6 +58,17 @@ void bind_byte_functions(nb::module_& m) {
             [&] { return edit_distances(a_offsets.bytes(), a.bytes(), b_offsets.bytes(), b.bytes(), num_values); });
       },
       nb::arg("left_offsets"), nb::arg("left"), nb::arg("right_offsets"), nb::arg("right"), nb::arg("num_values"));
+  m.def(
+      "field_totals",
+      [](nb::handle message, const std::vector<uint64_t>& path) {
+        if (path.empty()) {
+          throw nb::value_error("a path of no fields");
+        }
+        Source source(message);
+        FieldTotals totals = without_gil([&] { return field_totals(source.bytes(), path); });
+        return std::tuple(totals.count, totals.sum);
+      },
+      nb::arg("message"), nb::arg("path"));
 }
 
 }  // namespace lance

@@ -219,7 +219,8 @@ def _unfiltered(
     whole = WholeWindows(windows, BatchCutter(plan.schema, plan.options))
     # The window that is sent, and one per worker thread. With more, several streams at once would need more
     # memory than the kernels keep for reuse.
-    with closing(run_ahead(whole, budget, 1 + num_workers(), num_alone=_ALONE)) as whole_jobs:
+    num_alone = _ALONE if strategy.decodes_ahead else sys.maxsize
+    with closing(run_ahead(whole, budget, 1 + num_workers(), num_alone=num_alone)) as whole_jobs:
         yield _whole_runs(whole_jobs)
 
 

@@ -18,6 +18,7 @@ class Strategy:
         on_pages: Whether kernels may evaluate conditions on pages, without decoding the column.
         trace: Record of the pages that are read.
         is_stream: Whether a reader waits for the first batch.
+        decodes_ahead: Whether worker threads decode ahead in scans of local files without a filter.
     """
 
     prune: bool = True
@@ -25,3 +26,4 @@ class Strategy:
     on_pages: bool = True
     trace: Trace | None = None
     is_stream: bool = True
+    decodes_ahead: bool = True

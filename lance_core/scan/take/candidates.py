@@ -6,6 +6,7 @@ A take reads the values of all candidates at once. A scan would read each fragme
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,8 +33,8 @@ _MOST_BYTES = 8 << 20
 
 def matching_addresses(
     snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles, taker: RowTaker | None = None
-) -> Keys | None:
-    """Return the addresses of the live rows that a filter passes, in the order of a plan.
+) -> tuple[Keys, ScanPlan] | None:
+    """Return the addresses of live rows that a filter passes, in the order of a plan.
 
     Args:
         snapshot: A version of a table.
@@ -43,66 +44,78 @@ def matching_addresses(
         taker: A taker of the snapshot that will take the rows, and knows which ones are deleted.
 
     Returns:
-        None if candidates are many, or if the plan has parts of fragments. Also if something cannot be read
-        or evaluated: the error of a scan names the condition and the page.
+        The addresses, and the plan of what has to be scanned: of fragments that no index covers, if they have
+        many rows, and of parts of fragments. None if candidates are many. Also if something cannot be read or
+        evaluated: the error of a scan names the condition and the page.
     """
-    found = _candidates(snapshot, plan, masks)
-    if found is None:
-        return None
-    candidates, left = found
-    if left and snapshot.storage.is_remote:
-        return None
     assert plan.options.filter is not None
     parts = conjuncts(plan.options.filter)
-    conditions = [parts[number] for number in left]  # guards have the least numbers
-    try:
-        if taker is None or left:
-            inputs = taker_of(snapshot, project_inputs(snapshot.manifest.schema, conditions), files)
-        live = (taker or inputs).addresses.only_live(candidates)
-        if not left or not len(live):
-            return live
-        if len(live) > FEW_ROWS and inputs.estimated_bytes(live) > _MOST_BYTES:
+    for most_beside in (_MOST_BESIDE, 0):
+        found = _candidates(snapshot, plan, masks, most_beside)
+        if found is None or (found.open_conditions and snapshot.storage.is_remote):
             return None
-        return passing_candidates(conditions, inputs, live)
-    except LanceError:
-        return None
+        conditions = [parts[number] for number in found.open_conditions]  # guards have the least numbers
+        try:
+            if taker is None or conditions:
+                inputs = taker_of(snapshot, project_inputs(snapshot.manifest.schema, conditions), files)
+            live = (taker or inputs).addresses.only_live(found.addresses)
+            if not conditions or not len(live):
+                return live, found.rest
+            if len(live) <= FEW_ROWS or inputs.estimated_bytes(live) <= _MOST_BYTES:
+                return passing_candidates(conditions, inputs, live), found.rest
+        except LanceError:
+            return None
+    return None
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Rows that may match a filter.
+
+    Attributes:
+        addresses: Addresses of the rows, some of which may be deleted.
+        open_conditions: Numbers of the conditions that have to be evaluated for them.
+        rest: The plan without these rows.
+    """
+
+    addresses: Keys
+    open_conditions: tuple[int, ...]
+    rest: ScanPlan
 
 
 def _candidates(
-    snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks
-) -> tuple[Keys, tuple[int, ...]] | None:
-    """Return the addresses of all rows that may match, if they are few; None for parts of fragments.
-
-    These are the rows that indices find, and all rows of fragments that no index covers: tables that change
-    by key have many small ones.
-
-    Returns:
-        The addresses, some of which may be of deleted rows, and the numbers of the conditions that have to be
-        evaluated for them.
+    snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, most_beside: int
+) -> _Candidates | None:
+    """Return the rows that indices find, None if they are many, and up to `most_beside` rows of all fragments
+    that no index covers: tables that change by key have many small ones.
     """
     found = masks.found
     if found is None:
         return None
     fragments = snapshot.manifest.fragment_by_id
-    addresses, left, num_found, num_beside = [np.empty(0, np.uint64)], set[int](), 0, 0
+    beside = [
+        fragments[scan.fragment_id] for scan in plan.fragment_scans if scan.fragment_id not in found.covered
+    ]
+    takes_beside = sum([fragment.physical_rows for fragment in beside]) <= most_beside
+    addresses, left, num_found, rest = [np.empty(0, np.uint64)], set[int](), 0, []
     for scan in plan.fragment_scans:
         is_covered = scan.fragment_id in found.covered
         rows = found.rows.get(scan.fragment_id) if is_covered else None
         if rows is None and (is_covered or plan.options.fast_search):
             continue
         fragment = fragments[scan.fragment_id]
-        if scan.end - scan.start < fragment.num_rows:
-            return None
+        if scan.end - scan.start < fragment.num_rows or not (is_covered or takes_beside):
+            rest.append(scan)
+            continue
         left.update(masks.open_conditions(fragment.id))
-        num_found += 0 if rows is None else len(rows)
-        num_beside += fragment.physical_rows if rows is None else 0
-        if num_found > FEW_ROWS or num_beside > _MOST_BESIDE:
-            return None
         if rows is None:
             addresses.append(address_of(fragment.id, np.arange(fragment.physical_rows)))
-        else:
-            addresses.append(keys_of(fragment.id, rows))
-    return np.concatenate(addresses), tuple(sorted(left))
+            continue
+        num_found += len(rows)
+        if num_found > FEW_ROWS:
+            return None
+        addresses.append(keys_of(fragment.id, rows))
+    return _Candidates(np.concatenate(addresses), tuple(sorted(left)), plan.with_fragment_scans(rest))
 
 
 def passing_candidates(conditions: Sequence[Expression], taker: RowTaker, addresses: Keys) -> Keys:

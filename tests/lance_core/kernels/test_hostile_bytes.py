@@ -549,6 +549,11 @@ CASES = {
         values.arrow_offsets([b"YWJj", b"YQ=="], 64) + b"YWJjYQ==",
     ),
     "edit_distances": Case(lambda d: kernels.edit_distances(d[:32], d[32:], d[:32], d[32:], 3), json_texts()),
+    "field_totals": Case(
+        lambda d: kernels.field_totals(d, (2, 4)),
+        # numbers: field 1 and, in the message of field 2, field 4; 8 bytes in field 3, 4 bytes in field 5
+        bytes([8, 0xAC, 2, 18, 6, 32, 5, 10, 2, 7, 7, 25, *range(8), 45, *range(4)]),
+    ),
     "split_null_ends": Case(
         lambda d: kernels.split_null_ends(d, 3, True, 100, 60, 32), values.integers([3, 5, 109, 60], 64)
     ),

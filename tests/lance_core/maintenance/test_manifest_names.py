@@ -80,6 +80,8 @@ def test_an_interrupted_renaming_loses_nothing_and_can_be_repeated(make: Callabl
         )
         for version in range(1, 13):
             assert open_snapshot(LocalStorage(str(path)), version).manifest.version == version
+        found = lance_core.dataset(path).versions()
+        assert [entry["version"] for entry in found] == list(range(1, 13))
         dataset = lance_core.write_dataset(rows(2), path, mode="append")
         assert dataset.version == 13
         dataset.migrate_manifest_paths_v2()

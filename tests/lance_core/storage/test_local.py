@@ -132,6 +132,7 @@ def test_descriptors_are_released(root: Path) -> None:
         storage.open_file("data/file")
         storage.list_names("data")
         storage.read_file("data/file")
+        storage.read_files("data", ["file", "none"])
     assert open_below(root) == []
 
 
@@ -184,11 +185,15 @@ def test_links_out_of_the_root_are_not_followed(root: Path, link_to: str) -> Non
     target = (root / link_to.format(tmp=root.parent)).resolve()
     (root / "link").symlink_to(target)
     (root / "folder").symlink_to(target.parent)
+    (root / "data" / "link").symlink_to(target)
 
     storage = LocalStorage(str(root))
     for path in ("link", "folder/outside"):
         with pytest.raises(StorageError, match="link leaves"):
             storage.read_file(path)
+    for directory, name in (("data/..", "link"), ("folder", "outside"), ("data", "link")):
+        with pytest.raises((StorageError, InvalidInputError), match=r"link leaves|malformed"):
+            storage.read_files(directory, [name])
     with pytest.raises(StorageError, match="link leaves"):
         storage.list_names("folder")
     assert LocalStorage(str(root), follow_links=True).read_file("link") == b"secret"
@@ -196,9 +201,11 @@ def test_links_out_of_the_root_are_not_followed(root: Path, link_to: str) -> Non
 
 def test_links_inside_the_root_and_to_the_root_are_followed(root: Path) -> None:
     (root / "inner").symlink_to(root / "data" / "file")
+    (root / "data" / "beside").symlink_to("file")
     (root.parent / "alias").symlink_to(root)
 
     assert LocalStorage(str(root)).read_file("inner") == CONTENT
+    assert LocalStorage(str(root)).read_files("data", ["beside", "file"]) == [CONTENT, CONTENT]
     assert LocalStorage(str(root.parent / "alias")).read_file("data/file") == CONTENT
 
 
@@ -207,6 +214,8 @@ def test_a_pipe_does_not_block_and_is_no_file(root: Path) -> None:
     os.mkfifo(root / "data" / "pipe")
     with pytest.raises(StorageError, match="not a regular file"):
         LocalStorage(str(root)).open_file("data/pipe")
+    with pytest.raises(StorageError, match="not a regular file"):
+        LocalStorage(str(root)).read_files("data", ["pipe"])
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,16 @@ def test_whole_files_are_read(filled: Storage) -> None:
         assert (file.size, bytes(file.read(0, 0))) == (0, b"")
 
 
+def test_small_files_are_read_together(storage: Storage) -> None:
+    contents = {f"file {number}": bytes([number]) * number for number in range(70)}
+    for name, content in contents.items():
+        storage.put_if_absent(f"data/{name}", content, sync=False)
+
+    names = [*contents, "none", "file 3"]
+    assert storage.read_files("data", names) == [*contents.values(), None, bytes([3]) * 3]
+    assert storage.read_files("none", ["file"]) == [None]
+
+
 def test_directories_are_listed(filled: Storage) -> None:
     filled.put_if_absent("data/sub/file", b"x")
     filled.put_if_absent("database", b"x")

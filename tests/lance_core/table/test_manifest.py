@@ -13,6 +13,7 @@ import pytest
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
 from lance_core.proto import table_pb2, transaction_pb2
 from lance_core.storage import LocalStorage
+from lance_core.table.fragment_totals import FragmentTotals
 from lance_core.table.indices import describe_indices
 from lance_core.table.manifest import Manifest, parse_manifest
 from lance_core.table.snapshot import open_snapshot
@@ -50,6 +51,46 @@ def test_what_a_manifest_says(dataset: Path) -> None:
     assert (index.name, index.field_ids) == ("number_idx", (0,))
     assert (dataset / "_indices" / index.description.uuid).is_dir()
     assert (ours.branch, ours.base_paths, ours.table_metadata) == (None, {}, {})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_totals_of_fragments(seed: int) -> None:
+    chance = random.Random(seed)
+    message = table_pb2.Manifest(version=300, schema_metadata={"a": b"b" * 300})
+    for id_ in range(chance.choice([0, 1, 300])):
+        fragment = message.fragments.add(id=id_, physical_rows=chance.choice([0, 1, 1 << 20, 1 << 50]))
+        for _ in range(chance.randint(0, 3)):
+            fragment.files.add(path="x" * 200, fields=range(5), file_size_bytes=chance.choice([0, 1 << 40]))
+        if chance.random() < 0.5:
+            fragment.deletion_file.num_deleted_rows = chance.choice([0, 1, 1 << 30])
+        if chance.random() < 0.5:
+            fragment.inline_row_ids = chance.randbytes(40)
+
+    files = [file for fragment in message.fragments for file in fragment.files]
+    deletions = [each.deletion_file for each in message.fragments if each.HasField("deletion_file")]
+    deleted = [deletion.num_deleted_rows for deletion in deletions]
+    rows = [fragment.physical_rows for fragment in message.fragments]
+    assert FragmentTotals.of(message, "m") == FragmentTotals(
+        fragments=len(message.fragments),
+        files=len(files),
+        file_bytes=sum(file.file_size_bytes for file in files),
+        physical_rows=sum(rows),
+        deletion_files=len(deletions),
+        deleted_rows=sum(deleted),
+        is_counted=all(rows) and all(deleted),
+    )
+
+
+def test_totals_of_more_than_64_bits_are_refused(dataset: Path) -> None:
+    """T22"""
+
+    def change(message: table_pb2.Manifest) -> None:
+        for fragment in message.fragments:
+            fragment.physical_rows = (1 << 64) - 1
+
+    edit_manifest(dataset, change)
+    with pytest.raises(CorruptFileError, match=r"totals of the fragments .*_versions/.*64 bits"):
+        open_snapshot(LocalStorage(str(dataset)))
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])

@@ -10,8 +10,8 @@ import pytest
 
 from lance_core.errors import CorruptFileError, DatasetNotFoundError, VersionNotFoundError
 from lance_core.storage import LocalStorage, Storage
-from lance_core.table.snapshot import open_snapshot
-from lance_core.table.versions import latest_version, list_versions, manifest_path
+from lance_core.table.snapshot import open_snapshot, read_manifests
+from lance_core.table.versions import latest_version, list_versions, listed_manifests, manifest_path
 
 
 @pytest.fixture(params=[True, False], ids=["inverted names", "plain names"])
@@ -52,6 +52,34 @@ def test_versions_may_have_gaps(history: Path) -> None:
     assert latest_version(storage(history)) == 12
     with pytest.raises(VersionNotFoundError):
         open_snapshot(storage(history), 5)
+
+
+@pytest.mark.parametrize("most_bytes", [1, 3000, 1 << 20])
+def test_manifests_of_a_history_are_read(
+    history: Path, most_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone and together, without a version that a cleanup removed after the list was made."""
+    monkeypatch.setattr("lance_core.table.snapshot._MOST_BYTES", most_bytes)
+    snapshot = open_snapshot(storage(history))
+    listed = listed_manifests(storage(history))
+    assert list(listed) == list(range(1, 13))
+    (history / "_versions" / listed[5]).unlink()
+
+    found = list(read_manifests(snapshot, listed))
+    assert [manifest.version for manifest in found] == [1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12]
+    assert [manifest.num_rows for manifest in found] == [10 * manifest.version for manifest in found]
+    assert found[0].name == manifest_path(storage(history), 1)
+
+
+def test_a_damaged_manifest_of_a_history_is_named(history: Path) -> None:
+    """T36"""
+    listed = listed_manifests(storage(history))
+    shutil.copy(history / "_versions" / listed[7], history / "_versions" / listed[8])
+    with pytest.raises(CorruptFileError, match=rf"{listed[8]}.*expected 8, found 7"):
+        list(read_manifests(open_snapshot(storage(history)), listed))
+    (history / "_versions" / listed[8]).write_bytes(b"")
+    with pytest.raises(CorruptFileError, match=listed[8]):
+        list(read_manifests(open_snapshot(storage(history)), listed))
 
 
 @pytest.mark.parametrize("hint", [b'{"version":3}', b'{"version":99}', b"garbage", b""])

@@ -81,7 +81,7 @@ def train_vector_model(
     model = train(rows, options, vectors)
     if model is None:
         raise InvalidInputError(f"too few rows to train {kind}", found=rows.num_rows)
-    write_segment(replace(rows, fragments=(), scan=lambda: iter(())), options, model, vectors, writer)
+    write_segment(replace(rows, fragments=(), scan=lambda multiple=1: iter(())), options, model, vectors, writer)
     return BuiltSegment(vector_version(options), vector_details(options))
 
 

@@ -89,11 +89,10 @@ def test_rows_without_columns(path: Path, taken: list[bool]) -> None:
     "arguments",
     [
         {"columns": {"n": "id + 1"}},
-        {"columns": ["id"], "with_row_id": True},
         {"columns": ["point.x"]},
         {"columns": ["id"], "filter": "id > 100"},
         {"columns": ["id"], "order_by": ["id"]},
-        {"columns": [], "with_row_address": True},
+        {"with_row_id": True, "include_deleted_rows": True},
     ],
     ids=repr,
 )
@@ -101,6 +100,17 @@ def test_other_limited_scans_are_scanned(path: Path, taken: list[bool], argument
     dataset = lance_core.dataset(path)
     assert dataset.to_table(limit=7, **arguments) == dataset.to_table(**arguments).slice(0, 7)
     assert not taken
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"columns": ["id"], "with_row_id": True}, {"columns": [], "with_row_address": True}],
+    ids=repr,
+)
+def test_row_ids_and_addresses_are_taken_too(path: Path, taken: list[bool], arguments: dict) -> None:
+    dataset = lance_core.dataset(path)
+    assert dataset.to_table(limit=7, **arguments) == dataset.to_table(**arguments).slice(0, 7)
+    assert taken == [True]
 
 
 def test_a_stream_of_large_rows_is_scanned(tmp_path: Path, taken: list[bool]) -> None:

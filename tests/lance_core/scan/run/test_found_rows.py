@@ -10,6 +10,9 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidInputError
+from lance_core.scan.files.data_files import FragmentFiles
+from lance_core.scan.plan.scan_plan import FragmentScan
+from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.take.row_taker import RowTaker
 
 ROWS = 20_000
@@ -41,6 +44,20 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return rows
 
     monkeypatch.setattr(RowTaker, "of_live", noted)
+    return found
+
+
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Ids of the fragments that scans open."""
+    found = set()
+    open_ = FragmentOpener.open
+
+    def noted(opener: FragmentOpener, scan: FragmentScan, files: FragmentFiles | None = None) -> object:
+        found.add(scan.fragment_id)
+        return open_(opener, scan, files)
+
+    monkeypatch.setattr(FragmentOpener, "open", noted)
     return found
 
 
@@ -86,6 +103,48 @@ def test_rows_are_those_of_a_scan(path: Path, taken: list[int], condition: str) 
         assert part == expected.select(columns).slice(2, 3)
 
 
+@pytest.fixture(scope="module")
+def grown(path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table with two more fragments, which no index covers."""
+    copy = tmp_path_factory.mktemp("grown") / "t.lance"
+    lance.dataset(path).shallow_clone(copy, lance.dataset(path).version)
+    few = lance.dataset(path).to_table(filter="id IN (77, 100, 5000, 12345) OR id BETWEEN 150 AND 180")
+    lance.write_dataset(few, copy, mode="append", max_rows_per_file=20)
+    assert len(lance.dataset(copy).get_fragments()) == 6
+    return copy
+
+
+@pytest.mark.parametrize("condition", EXACT + CHECKED)
+def test_only_fragments_beside_an_index_are_scanned(
+    grown: Path, taken: list[int], scanned: set[int], condition: str
+) -> None:
+    dataset, reference = lance_core.dataset(grown), lance.dataset(grown)
+    options = {"filter": condition, "with_row_id": True, "with_row_address": True}
+    expected = dataset.to_table(**options, use_scalar_index=False)
+    rows = expected.to_pylist()
+    assert rows == reference.to_table(**options).to_pylist()
+    scanned.clear()
+    taken.clear()
+    found = dataset.to_table(**options)
+    assert (found.schema, found.to_pylist()) == (expected.schema, rows)
+    assert [row for batch in dataset.to_batches(**options) for row in batch.to_pylist()] == rows
+    assert dataset.count_rows(condition) == len(rows)
+    part = dataset.scanner(["id"], **options, limit=2, offset=1).to_table()
+    assert part == expected.slice(1, 2).select(["id", "_rowid", "_rowaddr"])
+    assert scanned <= {4, 5}
+    assert taken or not expected.num_rows
+
+
+def test_deleted_rows_are_found_beside_an_index(grown: Path, scanned: set[int], tmp_path: Path) -> None:
+    dataset = lance_core.dataset(grown).shallow_clone(tmp_path / "t", lance_core.dataset(grown).version)
+    condition = "id < 200 AND value > 0.5"
+    count = dataset.count_rows(condition)
+    scanned.clear()
+    assert dataset.delete(condition)["num_deleted_rows"] == count > 10
+    assert scanned <= {4, 5}
+    assert lance.dataset(tmp_path / "t").count_rows(condition) == 0
+
+
 def test_an_error_is_that_of_a_scan(path: Path) -> None:
     dataset = lance_core.dataset(path)
     condition = "id < 100 AND value IS NOT NULL AND CAST(text AS BIGINT) > 2"
@@ -94,7 +153,10 @@ def test_an_error_is_that_of_a_scan(path: Path) -> None:
         with pytest.raises(InvalidInputError) as raised:
             dataset.to_table(filter=condition, use_scalar_index=with_index)
         messages.append(str(raised.value))
-    assert messages[0] == messages[1]
+    with pytest.raises(InvalidInputError) as raised:
+        dataset.count_rows(condition)
+    messages.append(str(raised.value))
+    assert len(set(messages)) == 1
 
 
 def test_many_bytes_are_streamed_by_a_scan(tmp_path: Path, taken: list[int]) -> None:
