@@ -72,7 +72,7 @@ def plan_runs(
             few = _first_rows(snapshot, plan, files, strategy, _FEW_BYTES)
         if few is not None:
             scan = partial(_runs_of, few)
-        elif _are_small(snapshot, plan, files, strategy):
+        elif _has_small(snapshot, plan, files, strategy):
             from lance_core.scan.run.small_fragments import small_runs  # late: most processes do not filter
 
             scan = small_runs
@@ -127,7 +127,7 @@ def plan_table(
             few = _first_rows(snapshot, plan, files, strategy)
         if few is not None:
             return pa.Table.from_batches([few], plan.schema)
-        if _are_small(snapshot, plan, files, strategy):
+        if _has_small(snapshot, plan, files, strategy):
             from lance_core.scan.run.small_fragments import small_table  # late, too
 
             return small_table(snapshot, plan, files, strategy)
@@ -146,7 +146,7 @@ def count_plan_rows(
     """Return the number of rows of a plan; see `count_matching`, whose errors these are."""
     if not plan.options.is_search:
         count, rest = _count_few(snapshot, plan, files, strategy)
-        if _are_small(snapshot, rest, files, strategy, are_counted=True):
+        if _has_small(snapshot, rest, files, strategy, are_counted=True):
             from lance_core.scan.run.small_fragments import count_small  # late, as above
 
             few, rest = count_small(snapshot, rest, files)
@@ -158,18 +158,18 @@ def count_plan_rows(
         return sum(run.rows.num_rows for run in runs)
 
 
-def _are_small(
+def _has_small(
     snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, *, are_counted: bool = False
 ) -> bool:
-    """Return whether the rows of a plan are filtered by groups of small fragments."""
+    """Return whether some rows of a plan are filtered by groups of small fragments."""
     options = plan.options
     if options.filter is None or not (are_counted or plan.schema.names):
         return False
     if are_counted and (options.limit is not None or options.offset):
         return False
-    from lance_core.scan.run.small_fragments import are_small  # late: most processes do not filter
+    from lance_core.scan.run.small_fragments import has_small  # late: most processes do not filter
 
-    if not are_small(snapshot, plan, strategy):
+    if not has_small(snapshot, plan, strategy):
         return False
     if not options.use_scalar_index or not snapshot.manifest.searchable_segments:
         return True

@@ -81,6 +81,7 @@ class LocalStorage(Storage):
 
     def _read_in(self, opened: int, directory: str, name: str) -> bytes | None:
         """Return the bytes of a file in the directory with the descriptor `opened`, None if it is missing."""
+        contained_path(name)
         try:
             number = os.open(name, _READ_FLAGS | os.O_NOFOLLOW, dir_fd=opened)
             try:

@@ -27,6 +27,6 @@ def draws(cases: int) -> int:
 def choose_profile(*, whole_run: bool) -> None:
     """Decide how many cases are drawn, before tests are imported."""
     every = settings.get_profile("default").max_examples
-    settings.register_profile(WHOLE_RUN, max_examples=every)
-    settings.register_profile(DEFAULT_RUN, max_examples=max(FEWEST, every // PART))
+    settings.register_profile(WHOLE_RUN, max_examples=every, deadline=None)
+    settings.register_profile(DEFAULT_RUN, max_examples=max(FEWEST, every // PART), deadline=None)
     settings.load_profile(WHOLE_RUN if whole_run else DEFAULT_RUN)

@@ -181,24 +181,31 @@ class FragmentOpener:
 
     def _open_column(self, fragment: Fragment, live: LiveRows, files: FragmentFiles, number: int) -> Column:
         """Open the projected column with this number."""
+        return self._opened(self._projection.columns[number], fragment, live, files)
+
+    # A method, because a function inside another one that calls itself would keep the files of the fragment
+    # until the collector of garbage runs.
+    def _opened(
+        self,
+        column: DataColumn | RowColumn | ComputedColumn,
+        fragment: Fragment,
+        live: LiveRows,
+        files: FragmentFiles,
+    ) -> Column:
+        if isinstance(column, RowColumn):
+            name = column.output.name
+            numbers = self._row_columns.open(name, fragment, live)
+            is_hidden = self._reads_deleted and name in (ROW_ID, ROW_ADDRESS)
+            return LiveColumn(numbers, live) if is_hidden else numbers
+        if isinstance(column, ComputedColumn):
+            inputs = {read.output.name: self._opened(read, fragment, live, files) for read in column.inputs}
+            return ExpressionColumn(column, fragment.physical_rows, inputs)
         held = tuple([data_file.held for data_file in files.data_files])
         parts = self._parts.setdefault(held, {})
-
-        def opened(column: DataColumn | RowColumn | ComputedColumn) -> Column:
-            if isinstance(column, RowColumn):
-                name = column.output.name
-                numbers = self._row_columns.open(name, fragment, live)
-                is_hidden = self._reads_deleted and name in (ROW_ID, ROW_ADDRESS)
-                return LiveColumn(numbers, live) if is_hidden else numbers
-            if isinstance(column, ComputedColumn):
-                inputs = {read.output.name: opened(read) for read in column.inputs}
-                return ExpressionColumn(column, fragment.physical_rows, inputs)
-            found = parts.get(column.field)
-            if found is None:
-                found = parts[column.field] = find_parts(column.field, held)
-            return open_column(column, files, found)
-
-        return opened(self._projection.columns[number])
+        found = parts.get(column.field)
+        if found is None:
+            found = parts[column.field] = find_parts(column.field, held)
+        return open_column(column, files, found)
 
 
 class _Columns(Sequence[Column]):

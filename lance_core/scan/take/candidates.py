@@ -27,6 +27,8 @@ from lance_core.table.snapshot import Snapshot
 
 _MOST_BESIDE = 1 << 15
 """Most rows of fragments without an index that are candidates. With more, a scan is faster."""
+_MOST_FRAGMENTS = 256
+"""Most fragments without an index whose rows are candidates. A taker opens each of them by itself."""
 _MOST_BYTES = 8 << 20
 """Most estimated bytes of the values of candidates."""
 
@@ -52,8 +54,10 @@ def matching_addresses(
     parts = conjuncts(plan.options.filter)
     for most_beside in (_MOST_BESIDE, 0):
         found = _candidates(snapshot, plan, masks, most_beside)
-        if found is None or (found.open_conditions and snapshot.storage.is_remote):
+        if found is None:
             return None
+        if found.open_conditions and snapshot.storage.is_remote:
+            continue
         conditions = [parts[number] for number in found.open_conditions]  # guards have the least numbers
         try:
             if taker is None or conditions:
@@ -96,7 +100,9 @@ def _candidates(
     beside = [
         fragments[scan.fragment_id] for scan in plan.fragment_scans if scan.fragment_id not in found.covered
     ]
-    takes_beside = sum([fragment.physical_rows for fragment in beside]) <= most_beside
+    takes_beside = (
+        len(beside) <= _MOST_FRAGMENTS and sum([fragment.physical_rows for fragment in beside]) <= most_beside
+    )
     addresses, left, num_found, rest = [np.empty(0, np.uint64)], set[int](), 0, []
     for scan in plan.fragment_scans:
         is_covered = scan.fragment_id in found.covered

@@ -14,11 +14,11 @@ from lance_core.scan.read.live_rows import LiveRows
 from lance_core.table.fragment import DataFile, Fragment
 from lance_core.table.snapshot import Snapshot
 
-_MOST_FRAGMENTS = 256
+_MOST_FRAGMENTS = 32
 
 
 class OpenFragments:
-    """The fragments of one snapshot that were used last, at most 256; thread-safe."""
+    """The fragments of one snapshot that were used last, at most 32; thread-safe."""
 
     def __init__(self, snapshot: Snapshot, files: DataFiles) -> None:
         self._snapshot = snapshot

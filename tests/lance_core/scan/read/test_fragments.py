@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.scan.files.opened import OpenFile
 from lance_core.scan.read import fragments
 
 
@@ -72,3 +76,29 @@ def test_few_projections_of_a_file_are_kept(tmp_path: Path) -> None:
         dataset.to_table(names[:count])
         sizes.append(session.files.use().bytes)
     assert sizes[0] > sizes[-1] - 4 * 50 * 256
+
+
+def test_files_that_the_cache_dropped_are_freed_at_once(tmp_path: Path) -> None:
+    """T33: nothing waits for the collector of garbage, which may not run for long."""
+    path = tmp_path / "d"
+    lance_core.write_dataset(pa.table({"a": range(200), "b": range(200)}), path, max_rows_per_file=5)
+    session = lance_core.Session(metadata_cache_size_bytes=1 << 16)
+    made: list[weakref.ref[OpenFile]] = []
+    with pytest.MonkeyPatch.context() as patch:
+        make = OpenFile.__init__
+
+        def noted(opened: OpenFile, *arguments: Any) -> None:
+            make(opened, *arguments)
+            made.append(weakref.ref(opened))
+
+        patch.setattr(OpenFile, "__init__", noted)
+        gc.collect()
+        gc.disable()
+        try:
+            dataset = lance_core.dataset(path, session=session)
+            assert dataset.to_table(filter="a >= 0").num_rows == 200
+            assert dataset.to_table(with_row_id=True).num_rows == 200
+        finally:
+            gc.enable()
+    assert len(made) > 40
+    assert sum(file() is not None for file in made) < 12

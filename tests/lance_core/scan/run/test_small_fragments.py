@@ -73,7 +73,7 @@ def filtered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def scanned(path: Path, **scan: object) -> pa.Table:
     """Return the rows that windows of a scan give."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(small_fragments, "are_small", lambda *_: False)
+        patch.setattr(small_fragments, "has_small", lambda *_: False)
         return lance_core.dataset(path).to_table(**scan)
 
 
@@ -93,12 +93,17 @@ def test_rows_are_those_of_a_scan(path: Path, filtered: list[int], condition: st
     batches = list(streamed)
     assert pa.Table.from_batches(batches, expected.schema) == expected
     assert all(0 < batch.num_rows <= 7 for batch in batches)
-    for columns in (["colour", "id"], ["text"], {"sum": "id + twice"}):
-        for limit, offset in ((None, None), (3, 2), (40, None), (None, 30), (0, None)):
-            scan = {"columns": columns, "filter": condition, "limit": limit, "offset": offset}
-            part = scanned(path, **scan)
-            assert dataset.to_table(**scan) == part, scan
-            assert dataset.scanner(**scan).to_reader().read_all() == part, scan
+    for columns, limit, offset in (
+        (["colour", "id"], None, None),
+        (["text"], 3, 2),
+        ({"sum": "id + twice"}, 40, None),
+        (["list"], None, 30),
+        (["id"], 0, None),
+    ):
+        part = scanned(path, columns=columns, filter=condition).slice(offset or 0, limit)
+        scan = {"columns": columns, "filter": condition, "limit": limit, "offset": offset}
+        assert dataset.to_table(**scan) == part, scan
+        assert dataset.scanner(**scan).to_reader().read_all() == part, scan
     numbered = {"columns": ["id"], "filter": condition, "with_row_id": True, "with_row_address": True}
     assert dataset.to_table(**numbered) == scanned(path, **numbered)
     ids = [fragment.fragment_id for fragment in dataset.get_fragments()][5:-3]
@@ -114,7 +119,7 @@ def test_an_error_is_that_of_a_scan_behind_the_rows_before_it(path: Path, filter
     for patched in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             if patched:
-                patch.setattr(small_fragments, "are_small", lambda *_: False)
+                patch.setattr(small_fragments, "has_small", lambda *_: False)
             batches = lance_core.dataset(path).to_batches(filter=condition, batch_size=10)
             assert next(batches).num_rows == 10
             with pytest.raises(InvalidInputError) as raised:
@@ -138,6 +143,51 @@ def test_few_large_and_unknown_fragments_are_scanned(path: Path, filtered: list[
     assert lance_core.dataset(tmp_path / "wide").count_rows("id > 5") == 14
     assert lance_core.dataset(path).scanner(filter="id = 5").explain(analyze=True)
     assert not filtered
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_groups_are_bounded_by_decoded_bytes(
+    tmp_path: Path, filtered: list[int], version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T33: texts that take 500 KB per fragment, and a few bytes of its file."""
+    monkeypatch.setattr(small_fragments, "_GROUP_BYTES", small_fragments._GROUP_BYTES // 10)
+    texts = pa.array(["x" * 1000, "y" * 1000])
+    table = pa.table({"id": range(10_000), "text": texts.take(pa.array([k % 2 for k in range(10_000)]))})
+    lance.write_dataset(table, tmp_path / "t", max_rows_per_file=500, data_storage_version=version)
+    dataset = lance_core.dataset(tmp_path / "t")
+    assert all(file.size < 1 << 18 for part in dataset.snapshot.manifest.fragments for file in part.files)
+    for condition, count in {"id != 5": 9999, "id % 500 = 3": 20, "text LIKE 'x%'": 5000}.items():
+        filtered.clear()
+        scan = {"columns": ["id", "text"], "filter": condition}
+        found = pa.Table.from_batches(dataset.to_batches(**scan))
+        assert found.num_rows == count == sum(filtered)
+        assert len(filtered) >= 3
+        assert max(filtered) <= count // 2
+        assert found.equals(scanned(tmp_path / "t", **scan))
+        part = dataset.to_table(**scan, limit=count // 2, offset=7)
+        assert part.equals(found.slice(7, count // 2))
+
+
+def test_large_and_small_fragments_of_one_table(tmp_path: Path, filtered: list[int]) -> None:
+    """Appends to a large table: large fragments are scanned, and the order stays."""
+    table = pa.table({"id": range(30_000), "value": [k % 100 for k in range(30_000)]})
+    path = tmp_path / "t"
+    lance.write_dataset(table.slice(0, 20_000), path, max_rows_per_file=10_000)
+    for start in range(20_000, 20_080, 10):
+        lance.write_dataset(table.slice(start, 10), path, mode="append")
+    lance.write_dataset(table.slice(20_080, 9_000), path, mode="append")
+    for start in range(29_080, 29_110, 10):
+        lance.write_dataset(table.slice(start, 10), path, mode="append")
+    dataset = lance_core.dataset(path)
+    for condition in ("value = 7", "id > 19990 AND id < 20085", "id >= 29075"):
+        expected = scanned(path, filter=condition)
+        filtered.clear()
+        assert dataset.to_table(filter=condition) == expected
+        assert pa.Table.from_batches(dataset.to_batches(filter=condition), expected.schema) == expected
+        assert dataset.count_rows(condition) == expected.num_rows
+        assert len(filtered) == 3, "eight small fragments, as table, stream and count"
+        assert dataset.to_table(filter=condition, limit=5, offset=1) == expected.slice(1, 5)
+        assert len(filtered) == 3
 
 
 def test_changes_find_their_rows(path: Path, filtered: list[int], tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def test_ids_that_were_spilled_to_a_column_are_found(tmp_path):
 def test_takers_are_kept_with_what_they_opened(tmp_path):
     """T33: the cache keeps a bounded number of takers, each with a bounded number of fragments."""
     path = str(tmp_path / "t.lance")
-    lance.write_dataset(rows(0, 600), path, max_rows_per_file=2)
+    lance.write_dataset(rows(0, 200), path, max_rows_per_file=4)
     ours = lance_core.dataset(path)
     cache = TakerCache(FileCache())
     taker = cache.get(ours.snapshot, ("id",))
@@ -282,8 +282,8 @@ def test_takers_are_kept_with_what_they_opened(tmp_path):
     assert cache.get(ours.snapshot, ("text",)) is not taker
     assert cache.get(lance_core.dataset(path).snapshot, ("id",)) is taker  # manifests are kept, too
     assert cache.get(open_snapshot(ours.snapshot.storage), ("id",)) is not taker
-    assert taker.by_offset(as_keys(range(599, -1, -1), "indices"))["id"].to_pylist() == [*range(599, -1, -1)]
-    assert len(taker._open) < 300
+    assert taker.by_offset(as_keys(range(199, -1, -1), "indices"))["id"].to_pylist() == [*range(199, -1, -1)]
+    assert len(taker._open) < 50
     for number in range(20):
         cache.get(ours.snapshot, ("id",) * (number + 2))
     assert len(cache._takers) < 20
