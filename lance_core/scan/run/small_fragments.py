@@ -44,7 +44,7 @@ _FIRST_GROUP, _MOST_GROUP = 8, 256
 _GROUP_BYTES = 16 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
 _STREAM_BYTES = 1 << 20
-"""The same for a stream, which holds a group while its client does not read."""
+"""The limit of a stream, which holds a group while its client does not read."""
 
 _Columns = list[list[pa.Array]]
 """Arrays of each column, in the order of the rows."""
