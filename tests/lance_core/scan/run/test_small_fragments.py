@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -172,6 +173,20 @@ def test_groups_are_bounded_by_decoded_bytes(
         assert found.equals(scanned(tmp_path / "t", **scan))
         part = dataset.to_table(**scan, limit=count // 2, offset=7)
         assert part.equals(found.slice(7, count // 2))
+
+
+def test_a_stream_holds_small_groups(tmp_path: Path, filtered: list[int]) -> None:
+    """T33: what a stream has decoded stays in memory while its client does not read."""
+    chance = random.Random(1)
+    table = pa.table({"id": range(60_000), "text": [chance.randbytes(50).hex() for _ in range(60_000)]})
+    dataset = lance_core.write_dataset(table, tmp_path / "t", max_rows_per_file=1000)
+    largest = []
+    for read in (dataset.to_batches, dataset.to_table):
+        filtered.clear()
+        assert len(list(read(filter="id != 5")))
+        assert sum(filtered) == 59_999
+        largest.append(max(filtered) * table.nbytes / table.num_rows)
+    assert largest[0] < 1.5 * (1 << 20) < largest[1]
 
 
 def test_large_and_small_fragments_of_one_table(tmp_path: Path, filtered: list[int]) -> None:
