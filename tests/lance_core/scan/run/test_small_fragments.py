@@ -176,7 +176,7 @@ def test_groups_are_bounded_by_decoded_bytes(
 
 
 def test_a_stream_holds_small_groups(tmp_path: Path, filtered: list[int]) -> None:
-    """T33: what a stream has decoded stays in memory while its client does not read."""
+    """T33: decoded rows of a stream stay in memory while its client does not read."""
     chance = random.Random(1)
     table = pa.table({"id": range(60_000), "text": [chance.randbytes(50).hex() for _ in range(60_000)]})
     dataset = lance_core.write_dataset(table, tmp_path / "t", max_rows_per_file=1000)
