@@ -46,7 +46,7 @@ _GROUP_BYTES = 16 << 20
 _STREAM_BYTES = 1 << 20
 """The limit of a stream, which holds a group while its client does not read."""
 
-_Columns = list[list[pa.Array]]
+_ColumnArrays = list[list[pa.Array]]
 """Arrays of each column, in the order of the rows."""
 
 
@@ -149,7 +149,7 @@ def count_small(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> tuple[i
 
 
 @dataclass(frozen=True)
-class _MatchingRows:
+class _PassingRows:
     """Rows of a group of fragments that a filter passes.
 
     Attributes:
@@ -157,7 +157,7 @@ class _MatchingRows:
     """
 
     num_rows: int
-    columns: _Columns
+    columns: _ColumnArrays
 
 
 class _SmallFragments:
@@ -196,7 +196,7 @@ class _SmallFragments:
             options = replace(options, offset=self._skip, limit=self._left)
         return replace(self._plan, options=options).with_fragment_scans(scans)
 
-    def __iter__(self) -> Iterator[_MatchingRows]:
+    def __iter__(self) -> Iterator[_PassingRows]:
         """Yield the matching rows of each group, up to the limit.
 
         Ends early at an error: a scan of the `rest` raises it behind the rows before it, and names the page.
@@ -215,7 +215,7 @@ class _SmallFragments:
             self._left = None if self._left is None else self._left - rows.num_rows
             yield rows
 
-    def _filtered(self, scans: Sequence[FragmentScan]) -> tuple[int, int, _MatchingRows]:
+    def _filtered(self, scans: Sequence[FragmentScan]) -> tuple[int, int, _PassingRows]:
         """Filter the first of some fragments, as many as there is room for.
 
         Returns:
@@ -227,7 +227,7 @@ class _SmallFragments:
         matching = self._matching(fragments, int(ends[-1]))
         rows = matching[self._skip : None if self._left is None else self._skip + self._left]
         if self._outputs is None or not len(rows):
-            return len(fragments), len(matching), _MatchingRows(len(rows), [])
+            return len(fragments), len(matching), _PassingRows(len(rows), [])
         numbers = ends.searchsorted(rows, side="right")
         kept = np.unique(numbers)
         opened = self._outputs.open([scans[number] for number in kept])
@@ -243,7 +243,7 @@ class _SmallFragments:
         if len(rows) < kept_ends[-1]:
             among = rows + (kept_ends - ends[kept])[kept.searchsorted(numbers)]
             columns = [select_rows(arrays, among) for arrays in columns]
-        return num_fragments, len(matching), _MatchingRows(len(rows), columns)
+        return num_fragments, len(matching), _PassingRows(len(rows), columns)
 
     def _matching(self, fragments: Sequence[FragmentReader], num_rows: int) -> Offsets:
         """Return the matching rows of fragments with `num_rows` together, counted from the first row."""
@@ -287,7 +287,7 @@ class _GroupReader:
                 break
         return opened
 
-    def read(self, fragments: Sequence[FragmentReader]) -> _Columns:
+    def read(self, fragments: Sequence[FragmentReader]) -> _ColumnArrays:
         """Return all rows of fragments."""
         columns = []
         for number in range(self._num_columns):

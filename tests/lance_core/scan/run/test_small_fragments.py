@@ -62,7 +62,7 @@ def filtered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     groups = small_fragments._SmallFragments.__iter__
 
-    def noted(small: small_fragments._SmallFragments) -> Iterator[small_fragments._MatchingRows]:
+    def noted(small: small_fragments._SmallFragments) -> Iterator[small_fragments._PassingRows]:
         for group in groups(small):
             found.append(group.num_rows)
             yield group
