@@ -194,6 +194,7 @@ class FsspecFile(RemoteFile):
     """A file that is read by ranges."""
 
     def __init__(self, name: str, absolute: str, files: Any, info: Mapping[str, Any]) -> None:
+        super().__init__()
         self.name = name
         self.size = info["size"]
         self.identity = "-".join(str(info[key]) for key in ("size", *_IDENTITY_KEYS) if key in info)

@@ -198,6 +198,7 @@ class ObjectFile(RemoteFile):
     """
 
     def __init__(self, name: str, key: str, clients: Clients, size: int, tag: str | None) -> None:
+        super().__init__()
         self.name = name
         self.size = size
         # Names of data files are used once, so the size is enough. Getting the tag would cost a request per

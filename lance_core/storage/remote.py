@@ -3,7 +3,8 @@
 import os
 from abc import abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +40,10 @@ class RemoteFile(ReadableFile):
     _tail: pa.Buffer | None = None
     """Last bytes of the file, once they were read together: the metadata, or all of a small file."""
 
+    def __init__(self) -> None:
+        self._asked: dict[tuple[int, int, int], Future[pa.Buffer]] = {}
+        """Requests that are under way: process, offset and length."""
+
     @abstractmethod
     def fetch(self, offset: int, length: int) -> pa.Buffer:
         """Read one or more bytes inside the file."""
@@ -54,10 +59,36 @@ class RemoteFile(ReadableFile):
             return aligned(tail.slice(offset - (self.size - tail.size), length))
         if length > _MOST_PER_REQUEST:
             return self._read_parts(offset, length)
-        data = self.fetch(offset, length)
-        count_read(length)
+        data = self._fetch_once(offset, length)
         if offset + length == self.size and length <= _KEPT_TAIL:
             self._tail = data
+        return data
+
+    def _fetch_once(self, offset: int, length: int) -> pa.Buffer:
+        """Fetch bytes. Threads that want the same bytes at once, such as the index of a page, share a request.
+
+        If it fails, each of them sends its own, so that each gets its own error.
+        """
+        asking: Future[pa.Buffer] = Future()
+        request = os.getpid(), offset, length
+        asked = self._asked.setdefault(request, asking)
+        if asked is not asking:
+            with suppress(Exception):
+                return asked.result()
+            return self._fetch(offset, length)
+        try:
+            data = self._fetch(offset, length)
+            asking.set_result(data)
+        except BaseException as error:
+            asking.set_exception(error)
+            raise
+        finally:
+            del self._asked[request]
+        return data
+
+    def _fetch(self, offset: int, length: int) -> pa.Buffer:
+        data = self.fetch(offset, length)
+        count_read(length)
         return data
 
     def read_merged(self, ranges: Sequence[MergedRange]) -> list[pa.Buffer]:

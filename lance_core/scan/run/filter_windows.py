@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -65,6 +65,13 @@ class FilterRead(DirectRead):
         return [
             self.row_filter.matches(self.fragment, candidate, self.gatherer) for candidate in self.candidates
         ]
+
+    def apart(self) -> Iterator[FilterRead]:
+        """Yield a read of each candidate range, so that the requests for them run side by side."""
+        num_rows = sum(candidate.num_rows for candidate in self.candidates)
+        for candidate in self.candidates:
+            num_bytes = int(self.num_bytes * candidate.num_rows / num_rows) + 1
+            yield replace(self, candidates=(candidate,), num_bytes=num_bytes)
 
     def page_ranges(self) -> list[PageRange] | None:
         """Return the page range of the column that is read first, if one page range has all rows to read.
@@ -134,7 +141,7 @@ class FilterWindows(Source[FilterWindow]):
             if read is None:
                 self._fragments.take()
             else:
-                reads.append(read)
+                reads += read.apart() if self._opener.is_remote else (read,)
                 num_bytes -= read.num_bytes
                 if fragment.has_more:  # a few rows to fill the window would cost as much as thousands
                     break

@@ -131,7 +131,7 @@ class Job(Generic[W]):
         run = observed(run_reads)
         self._futures = [
             pool.submit(run, group, flow=flow, num_bytes=sum(read.num_bytes for read in group))
-            for group in _grouped(self.work.reads, pool.num_threads)
+            for group in _grouped(self.work.reads, pool.num_threads, is_remote)
         ]
 
     def run(self) -> None:
@@ -181,8 +181,8 @@ def run_ahead(
 
     A job is stopped when the next job is asked for; that releases its reservation. Closing the generator
     stops all jobs. If the budget is short while the reader of a stream does not read, the jobs after the one
-    that it has are given back, and begin again when the reader goes on. The calling thread does the first
-    `num_alone` jobs itself, without worker threads, and begins no other job before the last of them is done.
+    that it has are given back, and begin again when the reader goes on. No other job begins before the first
+    `num_alone` jobs are done. If they are local, the calling thread does them itself, without worker threads.
     A small local job that waits for no other one is also done by it.
 
     Raises:
@@ -211,7 +211,7 @@ def run_ahead(
                 upcoming.take()
                 begun.append(Job(work, reservation))
                 is_small = len(begun) == 1 and not is_remote and num_bytes <= _ALONE_BYTES
-                if num_alone > 0 or is_small:
+                if (num_alone > 0 and not is_remote) or is_small:
                     begun[-1].run()
                 else:
                     begun[-1].begin(is_remote, flow)
@@ -346,8 +346,13 @@ def _page_ranges(read: Read) -> list[PageRange]:
         return []  # `run` raises it in its turn
 
 
-def _grouped(reads: Sequence[Read], num_threads: int) -> list[list[Read]]:
-    """Return the reads in groups of consecutive reads, each of which is worth a submission to the pool."""
+def _grouped(reads: Sequence[Read], num_threads: int, is_remote: bool) -> list[list[Read]]:
+    """Return the reads in groups of consecutive reads, each of which is worth a submission to the pool.
+
+    A remote read waits for its answers, so each is worth one.
+    """
+    if is_remote:
+        return [[read] for read in reads]
     share = sum(read.num_bytes for read in reads) // num_threads
     most = min(max(share, _LEAST_GROUP_BYTES), _MOST_GROUP_BYTES)
     groups: list[list[Read]] = []
