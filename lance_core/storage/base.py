@@ -54,6 +54,8 @@ class ReadableFile(ABC):
     identity: str
     """Value that differs if the file is replaced by another file."""
 
+    is_remote = False
+    """Whether a read is a network round trip, so that many reads should run at once."""
     max_gap: int
     """Largest gap between two ranges that are fetched by one read, in bytes."""
     max_merged_read: int

@@ -33,6 +33,7 @@ class RemoteFile(ReadableFile):
     bytes in gaps cost time and money (docs/decisions/0005-remote-reads.md).
     """
 
+    is_remote = True
     max_gap = 64 << 10
     max_merged_read = _MOST_PER_REQUEST
 
@@ -59,10 +60,11 @@ class RemoteFile(ReadableFile):
             return aligned(tail.slice(offset - (self.size - tail.size), length))
         if length > _MOST_PER_REQUEST:
             return self._read_parts(offset, length)
-        data = self._fetch_once(offset, length)
-        if offset + length == self.size and length <= _KEPT_TAIL:
-            self._tail = data
-        return data
+        if offset + length == self.size and length <= _KEPT_TAIL:  # whoever reads the end reads on before it
+            start = max(0, self.size - _KEPT_TAIL)
+            self._tail = self._fetch_once(start, self.size - start)
+            return self.read(offset, length)
+        return self._fetch_once(offset, length)
 
     def _fetch_once(self, offset: int, length: int) -> pa.Buffer:
         """Fetch bytes. Threads that want the same bytes at once, such as the index of a page, share a request.

@@ -7,14 +7,22 @@ size 0, position p > 0   no value: the definition level is p >> 16, the repetiti
 Source: docs/format.md, "Blobs".
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.levels import Node, Structure
-from lance_core.encodings.v2_1.page import Fetch, LeafSlice, LeafType, Page, PageDescription, PageRead
+from lance_core.encodings.v2_1.page import (
+    ByteRange,
+    Fetch,
+    LeafSlice,
+    LeafType,
+    Page,
+    PageDescription,
+    PageRead,
+)
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -38,6 +46,17 @@ class BlobPage(Page):
     @property
     def decoded_bytes(self) -> int:
         return self._inner.decoded_bytes
+
+    @property
+    def is_indexed(self) -> bool:
+        return self._inner.is_indexed
+
+    @property
+    def index_ranges(self) -> Sequence[ByteRange]:
+        return self._inner.index_ranges
+
+    def learn(self, buffers: Sequence[pa.Buffer]) -> None:
+        self._inner.learn(buffers)
 
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
         read = self._inner.plan(fetch, start, end)

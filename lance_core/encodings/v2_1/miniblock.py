@@ -28,6 +28,7 @@ from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.v2_1.levels import Structure, parse_levels
 from lance_core.encodings.v2_1.page import (
     PAGE_BYTES,
+    ByteRange,
     Fetch,
     LeafSlice,
     LeafType,
@@ -172,9 +173,26 @@ class MiniBlockPage(Page):
     def is_indexed(self) -> bool:
         return self._index is not None
 
+    @property
+    def index_ranges(self) -> Sequence[ByteRange]:
+        if self.is_indexed:
+            return ()
+        ranges = [self._buffers[0]]
+        if self._coding.dictionary is not None:
+            ranges.append(self._buffers[2])
+        if self._coding.structure.has_lists:
+            ranges.append(self._buffers[-1])
+        return ranges
+
+    def learn(self, buffers: Sequence[pa.Buffer]) -> None:
+        self._index = self._index or self._parse_index(buffers)
+
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
-        index = self._chunk_index(fetch)
         whole = start == 0 and end == self.num_rows
+        index_ranges = self.index_ranges
+        if whole and index_ranges:
+            return PageRead([*index_ranges, self._buffers[1]], self._decode_unknown)
+        index = self._chunk_index(fetch)
         if whole:
             first, last = 0, len(index.position) - 1
         elif self._coding.structure.has_lists:
@@ -190,6 +208,14 @@ class MiniBlockPage(Page):
             return self._decode(index, buffers[0], first, last, start, end, whole)
 
         return PageRead([(self._buffers[1][0] + begin, stop - begin)], decode)
+
+    def _decode_unknown(self, buffers: list[pa.Buffer]) -> LeafSlice:
+        """Decode the whole page from the bytes of its index and of its chunks."""
+        *index_buffers, data = buffers
+        self.learn(index_buffers)
+        assert self._index is not None
+        last = len(self._index.position) - 1
+        return self._decode(self._index, data, 0, last, 0, self.num_rows, True)
 
     def _decode(
         self, index: _ChunkIndex, data: pa.Buffer, first: int, last: int, start: int, end: int, whole: bool
@@ -240,7 +266,11 @@ class MiniBlockPage(Page):
         return LeafSlice(array, layers[1:])
 
     def pick(self, fetch: Fetch, rows: Int64s) -> Picking[LeafSlice]:
-        return self._pick(self._chunk_index(fetch), self._buffers[1][0], rows)
+        index_ranges = self.index_ranges
+        if index_ranges:
+            places = np.array(index_ranges, np.int64)
+            self.learn((yield [(place[:1].data, place[1:].data) for place in places]))
+        return (yield from self._pick(self._chunk_index(fetch), self._buffers[1][0], rows))
 
     def _pick(self, index: _ChunkIndex, base: int, rows: Int64s) -> Picking[LeafSlice]:
         """Decode single rows. The positions in `index` count from byte `base` of the file."""
@@ -339,7 +369,7 @@ class MiniBlockPage(Page):
     def _chunk_index(self, fetch: Fetch) -> _ChunkIndex:
         index = self._index
         if index is None:
-            index = self._index = self._read_index(fetch)
+            index = self._index = self._parse_index(fetch(self.index_ranges))
         return index
 
     def _resolved(self, index: _ChunkIndex, values: Values, num_values: int) -> Values:
@@ -348,14 +378,10 @@ class MiniBlockPage(Page):
             return values
         return look_up(values, num_values, index.dictionary, self._coding.num_dictionary_items)
 
-    def _read_index(self, fetch: Fetch) -> _ChunkIndex:
+    def _parse_index(self, buffers: Sequence[pa.Buffer]) -> _ChunkIndex:
+        """Parse the bytes of `index_ranges`."""
         coding = self._coding
-        wanted = [self._buffers[0]]
-        if coding.dictionary is not None:
-            wanted.append(self._buffers[2])
-        if coding.structure.has_lists:
-            wanted.append(self._buffers[-1])
-        words, *rest = fetch(wanted)
+        words, *rest = buffers
         places = kernels.locate_chunks(words, coding.large, coding.num_items, self._buffers[1][1])
         # Copies: each view would be one more object for the collector of garbage, for every open page.
         position, first_value = (np.frombuffer(memoryview(block), np.int64).copy() for block in places)

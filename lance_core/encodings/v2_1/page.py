@@ -77,9 +77,23 @@ class Page(ABC):
     """Number of top-level rows."""
 
     @property
+    def index_ranges(self) -> Sequence[ByteRange]:
+        """Byte ranges with the data for finding rows, for `learn`; none if they were read, or if there are
+        none.
+        """
+        return ()
+
+    @property
     def is_indexed(self) -> bool:
         """Whether the data for finding rows has been read."""
         return True
+
+    def learn(self, buffers: Sequence[pa.Buffer]) -> None:
+        """Keep the data for finding rows, from the bytes of `index_ranges`.
+
+        Raises:
+            CorruptData: the bytes contradict the description of the page.
+        """
 
     @abstractmethod
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:

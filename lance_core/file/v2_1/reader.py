@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate, pairwise
 from math import prod
 from typing import NamedTuple
@@ -36,6 +36,7 @@ from lance_core.kernels import (
     PieceReader,
     PlainPages,
 )
+from lance_core.pool import run_all
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import owns_column
 from lance_core.storage.base import ReadableFile
@@ -121,11 +122,9 @@ class ColumnReader:
         cuts = {start, end}
         for leaf in self._leaves:
             cuts.update(leaf.starts[bisect_left(leaf.starts, start) : bisect_left(leaf.starts, end)])
-        rows = sorted(cuts)
-        arrays: list[pa.Array] = []
-        for begin, stop in pairwise(rows):
-            arrays += self._read_rows(begin, stop)
-        return arrays
+        calls = [partial(self._read_rows, begin, stop) for begin, stop in pairwise(sorted(cuts))]
+        parts = run_all(calls, is_remote=True) if self._file.is_remote else [call() for call in calls]
+        return [array for part in parts for array in part]
 
     def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
         """Return the page ranges that a kernel decodes for rows `[start, end)`, or None; see
@@ -243,6 +242,8 @@ class ColumnReader:
 
     def _read_rows(self, start: int, end: int) -> list[pa.Array]:
         """Read rows that lie in one page of every leaf."""
+        if len(self._leaves) > 1:
+            self._learn_indices(start, end)
         reads = [leaf.plan(start, end) for leaf in self._leaves]
         buffers = iter(self._file.read_ranges([one for read in reads for one in read.ranges]))
         try:
@@ -256,6 +257,17 @@ class ColumnReader:
             middle = (start + end) // 2
             return self._read_rows(start, middle) + self._read_rows(middle, end)
         return [self._put_together(slices, start, end - start)]
+
+    def _learn_indices(self, start: int, end: int) -> None:
+        """Read what finds rows in the pages of all leaves together, unless all of a page will be read.
+
+        The rows `[start, end)` lie in one page of every leaf.
+        """
+        unknown = [leaf for leaf in self._leaves if leaf.index_ranges(start, end)]
+        ranges = [leaf.index_ranges(start, end) for leaf in unknown]
+        buffers = iter(self._file.read_ranges([one for some in ranges for one in some]))
+        for leaf, some in zip(unknown, ranges, strict=True):
+            leaf.learn(start, [next(buffers) for _ in some])
 
     def _put_together(self, slices: Sequence[LeafSlice], first_row: int, num_rows: int) -> pa.Array:
         """Assemble the array of `num_rows` rows from the slices of all leaves. `first_row` is its first row
@@ -377,6 +389,20 @@ class _Leaf:
     def page_number(self, row: int) -> int:
         """Return the number of the page that has a row."""
         return bisect_right(self.starts, row) - 1
+
+    def index_ranges(self, start: int, end: int) -> Sequence[tuple[int, int]]:
+        """Return the byte ranges of what finds rows in the page of rows `[start, end)`; none if it was read,
+        or if all of the page will be read.
+        """
+        number = self.page_number(start)
+        is_whole = start == self.starts[number] and end == self.starts[number + 1]
+        return () if is_whole else self._page(number).index_ranges
+
+    def learn(self, start: int, buffers: Sequence[pa.Buffer]) -> None:
+        """Keep the bytes of `index_ranges`."""
+        number = self.page_number(start)
+        with self._located(number):
+            self._page(number).learn(buffers)
 
     def plan(self, start: int, end: int) -> PageRead:
         """Plan to read rows of one page."""
