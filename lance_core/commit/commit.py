@@ -211,6 +211,8 @@ class _Attempt:
         writes = list(self._writes)
         if message.transaction_file:
             writes.append(partial(self._write_transaction, serialized))
+        if listing and listing.may_have_hint:
+            writes.append(self._forget_hint)
         inverted = listing.is_inverted if listing else self._inverted_names
         head = place_dictionaries(
             message, dictionary_values(self._storage, current, self._transaction, self._settings)
@@ -233,8 +235,6 @@ class _Attempt:
             ) from error
         if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
             self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
-        if listing and listing.has_hint:
-            self._forget_hint()
         made = written_manifest(message, serialized, index_section, path, data, self._storage.read_range)
         return made if current is None else made.sharing(current)
 
@@ -362,6 +362,8 @@ class _Attempt:
     def _forget_hint(self) -> None:
         """Remove the hint, because the reference trusts it; without a hint the reference lists
         the versions.
+
+        This runs beside the other writes, so that it costs no time of its own.
         """
         with suppress(StorageError):  # a low hint only costs time as long as no version is missing
             self._storage.delete_file(HINT)

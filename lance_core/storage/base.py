@@ -259,13 +259,13 @@ class Storage(ABC):
         """
         return None
 
-    def first_names(self, path: str) -> list[str]:
-        """Return the first names of a directory, ordered by code points, as many as one request brings.
+    def first_names(self, path: str) -> tuple[list[str], bool]:
+        """Return the first names of a directory, ordered by code points, as many as one request brings, and
+        whether these are all.
 
-        Returns nothing if the storage lists in another order, lists all names at once, or has no such
-        directory.
+        Returns no names, and False, if the storage lists in another order, or lists all names at once.
         """
-        return []
+        return [], False
 
     @abstractmethod
     def list_files(self, path: str) -> Iterator[StoredFile]:

@@ -111,18 +111,17 @@ class ObjectStorage(Storage):
             raise FileMissingError("no such file or directory", file=path)
         return entries
 
-    def first_names(self, path: str) -> list[str]:
+    def first_names(self, path: str) -> tuple[list[str], bool]:
         prefix = self._key(contained_path(path))
         if self._bucket_uri.endswith(_UNORDERED):
-            return []
+            return [], False
         page = _repeated(
             lambda: next(iter(obstore.list(self._clients.patient, prefix, chunk_size=_PAGE)), []),
             self._clients,
             path,
         )
-        return [
-            meta["path"][len(prefix) + 1 :] for meta in page if "/" not in meta["path"][len(prefix) + 1 :]
-        ]
+        names = [meta["path"][len(prefix) + 1 :] for meta in page]
+        return [name for name in names if "/" not in name], len(page) < _PAGE
 
     def list_files(self, path: str) -> Iterator[StoredFile]:
         prefix = self._key(path and contained_path(path))

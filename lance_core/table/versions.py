@@ -104,9 +104,10 @@ def latest_manifest(storage: Storage) -> tuple[int, str]:
     state = storage.directory_state(VERSIONS)
     found = _newest.get(storage.uri, state) if state is not None else None
     if found is None:
-        names, inverted = _numbers(storage.first_names(VERSIONS))
-        if not inverted:
-            names, inverted = _manifest_names(storage)
+        first, is_all = storage.first_names(VERSIONS)
+        names, inverted = _numbers(first)
+        if not (inverted or (is_all and names)):
+            names, inverted = _found(storage, [] if is_all else _listed_names(storage))
         name = min(names) if inverted else max(names, key=int)
         found = _MAX_VERSION - int(name) if inverted else int(name), f"{VERSIONS}/{name}{_SUFFIX}"
         if state is not None:
@@ -156,8 +157,8 @@ class Listing:
     """Path of the newest manifest."""
     is_inverted: bool
     """Whether the table names its manifests by the inverted scheme."""
-    has_hint: bool
-    """Whether the file `HINT` exists."""
+    may_have_hint: bool
+    """Whether the file `HINT` may exist: it does, or not all names were listed."""
 
 
 def list_manifests(storage: Storage) -> Listing | None:
@@ -168,17 +169,17 @@ def list_manifests(storage: Storage) -> Listing | None:
     """
     store = manifest_store_of(storage)
     newest = latest_in_store(store, storage) if store is not None else None
-    try:
-        names = storage.list_names(VERSIONS)
-    except FileMissingError:
-        return None
+    names, is_all = storage.first_names(VERSIONS)
     numbers, is_inverted = _numbers(names)
+    if not is_all and not is_inverted:
+        names, is_all = _listed_names(storage), True
+        numbers, is_inverted = _numbers(names)
     if not numbers:
         return None
     if newest is None:
         latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
         newest = latest, version_path(latest, is_inverted)
-    return Listing(*newest, is_inverted, HINT.rpartition("/")[2] in names)
+    return Listing(*newest, is_inverted, not is_all or HINT.rpartition("/")[2] in names)
 
 
 def version_path(version: int, is_inverted: bool) -> str:
@@ -294,7 +295,7 @@ def require_in_history(storage: Storage, version: int, path: str) -> None:
         PutUnknownError: the version may be outside the history.
         StorageError: the storage failed.
     """
-    if version == 1 or version == max(_versions(storage.first_names(VERSIONS)), default=0):
+    if version == 1 or version == max(_versions(storage.first_names(VERSIONS)[0]), default=0):
         return
     inverted = path == version_path(version, True)
     has_parent = storage.exists(version_path(version - 1, inverted))
@@ -371,10 +372,19 @@ def manifest_identity(storage: Storage, version: int) -> str:
 
 def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
     """Return the numbers in the names of all manifests, and whether the scheme is inverted."""
+    return _found(storage, _listed_names(storage))
+
+
+def _listed_names(storage: Storage) -> list[str]:
+    """Return the names of all files in `VERSIONS`; none if there is no such directory."""
     try:
-        names = storage.list_names(VERSIONS)
+        return storage.list_names(VERSIONS)
     except FileMissingError:
-        names = []
+        return []
+
+
+def _found(storage: Storage, names: list[str]) -> tuple[list[str], bool]:
+    """Return what `_numbers` returns; DatasetNotFoundError if there are no manifests."""
     numbers, inverted = _numbers(names)
     if not numbers:
         raise DatasetNotFoundError(f"no dataset at {storage.uri}")

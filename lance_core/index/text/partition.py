@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple, TypeVar
 
@@ -76,8 +76,12 @@ class Partition:
             lambda documents: documents.row_keys.nbytes + documents.lengths.nbytes,
         )
 
+    def prefetches(self) -> list[Callable[[], object]]:
+        """Return calls that read what every search needs, for remote files side by side."""
+        return [lambda: self.documents, lambda: self.dictionary]
+
     def _load_documents(self) -> Documents:
-        file = self._segment.open_file(self._file_name("docs"))
+        file, _ = self._segment.open_files((self._file_name("docs"), self._file_name("invert")))
         rows = file.read(0, file.num_rows, ["_rowid", "_num_tokens"])
         with reading(file.name):
             lengths = numbers_of(rows.column(1), np.uint32)

@@ -59,7 +59,7 @@ class OpenVectorSegment:
         self._segment = segment
         self._model = segment.kept(
             "vector model",
-            lambda: SegmentModel(segment.open_file(INDEX_FILE), segment.open_file(AUXILIARY_FILE)),
+            lambda: SegmentModel(*segment.open_files((INDEX_FILE, AUXILIARY_FILE))),
             lambda model: model.num_bytes,
         )
 

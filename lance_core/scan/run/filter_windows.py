@@ -41,8 +41,10 @@ _FIRST_FRAGMENTS = 8
 _FIRST_FRAGMENTS_FAR = 16
 # Most small fragments of one window, since each window has a price of its own.
 _MOST_TOGETHER = 32
-# A range costs about as much as decoding this many bytes. Gaps that save less are read, too.
+# A range costs about as much as decoding this many bytes. Gaps that save less are read, too. A remote range
+# is a request, which stores charge like some 30 ms of a processor.
 _GAP_BYTES = 512 << 10
+_FAR_GAP_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,10 @@ class FilterWindows(Source[FilterWindow]):
                 if fragment is not None:
                     candidates = left.between(fragment.start, fragment.end)
                     gatherer = self._pruner.gatherer(self._opener.fragment(scan), files.pop(scan.fragment_id))
-                    yield _CandidateRanges(fragment, gatherer, self._filter, candidates, done - scan.start)
+                    gap_bytes = _FAR_GAP_BYTES if is_remote else _GAP_BYTES
+                    yield _CandidateRanges(
+                        fragment, gatherer, self._filter, candidates, done - scan.start, gap_bytes
+                    )
                 done += scan.end - scan.start
 
     def _batches(self) -> Iterator[Sequence[FragmentScan]]:
@@ -189,14 +194,16 @@ class _CandidateRanges:
         row_filter: RowFilter,
         candidates: Sequence[CandidateRange],
         first_number: int,
+        gap_bytes: int,
     ) -> None:
+        """Read gaps between candidate ranges too that have less than `gap_bytes`."""
         self._fragment = fragment
         self._gatherer = gatherer
         self._filter = row_filter
         self._first_number = first_number
         widths = {index: fragment.columns[index].bytes_per_row for index in row_filter.columns}
         self._width = sum(widths.values()) + _ROW_BYTES
-        gap = int(_GAP_BYTES / self._width)
+        gap = int(gap_bytes / self._width)
         everything = tuple(range(len(row_filter.conjuncts)))
         self._candidates = list(reversed(_joined(candidates, gap, everything)))
         widest = max(widths, key=lambda index: widths[index], default=None)

@@ -17,6 +17,7 @@ from lance_core.index.segments import OpenSegment
 from lance_core.index.text.partition import Partition
 from lance_core.index.text.search import SegmentView, View
 from lance_core.index.text.segment import open_text_segment
+from lance_core.pool import run_all
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.read.live_rows import LiveRows
 from lance_core.scan.read.row_columns import RowColumns
@@ -45,6 +46,8 @@ class SearchableRows:
     def of_segment(self, segment: OpenSegment) -> SegmentView:
         """Return the partitions of a segment with their rows. Raise `LanceError` if a read fails."""
         text = open_text_segment(segment)
+        if segment.storage.is_remote:
+            run_all([call for each in text.partitions for call in each.prefetches()], is_remote=True)
         covered = pyroaring.BitMap(segment.entry.description.fragment_ids) - text.deleted_fragments
         covered &= pyroaring.BitMap(self._snapshot.manifest.fragment_ids)
         return [self._view(segment, partition, covered) for partition in text.partitions]

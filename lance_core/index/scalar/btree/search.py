@@ -138,7 +138,8 @@ def _read_lookup(segment: OpenSegment) -> _Lookup:
     name, files = _LOOKUP, None
     if not segment.has_file(_LOOKUP):
         name, files = _single_part(segment)
-    file = segment.open_file(name)
+    has_data = segment.storage.is_remote and _DATA in segment.entry.files
+    file, *_ = segment.open_files((name, _DATA) if has_data else (name,))
     file.require("min", "max", "null_count", "page_idx")
     rows = file.read(0, file.num_rows)
     lows, highs = rows.column(0), rows.column(1)

@@ -94,9 +94,10 @@ def _rows_with_all(segment: OpenSegment, tokens: npt.NDArray[np.uint32]) -> pyro
             segment.keep(("postings", place), keys, len(data or b""))
             sets[int(np.searchsorted(places, place))] = keys
     ordered = sorted((each for each in sets if isinstance(each, pyroaring.BitMap64)), key=len)
+    enough = 0 if segment.storage.is_remote else _ENOUGH_ROWS  # a row to check takes a request there
     common = ordered[0]
     for each in ordered[1:]:
-        if len(common) <= _ENOUGH_ROWS:
+        if len(common) <= enough:
             break
         common = common & each
     return common
