@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -234,9 +234,10 @@ class BlobColumn:
 
 
 class SplitColumn:
-    """A nested column whose leaves lie in several files, which happens if one child of a struct is replaced.
+    """A nested column whose leaves lie in several files, or which is read with more leaves than it shows.
 
-    Every leaf has the validity and the list lengths of all levels above it, so any part provides them.
+    Leaves lie in several files if one child of a struct is replaced. Every leaf has the validity and the list
+    lengths of all levels above it, so any part provides them.
     """
 
     dense_share = DENSE_SHARE
@@ -337,16 +338,49 @@ def _between(arrays: Sequence[pa.Array], start: int, end: int) -> list[pa.Array]
     return cut
 
 
-Parts = Sequence[tuple[int, Mapping[int, int]]]
-"""Numbers of the files of a fragment with leaves of a column, each with its columns by field id."""
+@dataclass(frozen=True)
+class Parts:
+    """The files of a fragment with leaves of a column.
+
+    Attributes:
+        field: The column, and below each of its structs and lists at least one leaf that a file stores, if
+            there is one: the leaf tells which structs and lists are null, and the lengths of lists.
+        files: Number of each file in the fragment, with the columns of the file by field id.
+    """
+
+    field: Field
+    files: Sequence[tuple[int, Mapping[int, int]]]
 
 
-def find_parts(field: Field, held: Sequence[HeldFields]) -> Parts:
-    """Return the files with leaves of a top-level field; `held` has the fields of each file."""
+def find_parts(column: DataColumn, whole: Field, held: Sequence[HeldFields]) -> Parts:
+    """Return the files with leaves of a column.
+
+    Args:
+        column: The column.
+        whole: Its top-level field as the table has it, with all children.
+        held: The fields of each file.
+    """
+    field = column.field
+    if not column.path:  # else no struct or list above the field is shown
+        field = _with_structure(field, whole, {id_ for fields in held for id_ in fields.columns})
     nodes = [node.id for node in field.walk()]
     wanted = {leaf.id for leaf in leaves(field)}
     stored = [{id_: fields.columns[id_] for id_ in nodes if id_ in fields.columns} for fields in held]
-    return [(number, columns) for number, columns in enumerate(stored) if not wanted.isdisjoint(columns)]
+    files = [(number, columns) for number, columns in enumerate(stored) if not wanted.isdisjoint(columns)]
+    return Parts(field, files)
+
+
+def _with_structure(field: Field, whole: Field, stored: Collection[int]) -> Field:
+    """Return the field with one more leaf of `whole` below each node of which no projected leaf is stored."""
+    if owns_column(field):
+        return field
+    wholes = {child.id: child for child in whole.children}
+    children = [_with_structure(child, wholes[child.id], stored) for child in field.children]
+    if not any(leaf.id in stored for child in children for leaf in leaves(child)):
+        other = next((leaf for leaf in leaves(whole) if leaf.id in stored), None)
+        if other is not None:
+            children += _only(whole, {other.id}).children
+    return field if children == list(field.children) else replace(field, children=tuple(children))
 
 
 def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Column:
@@ -356,10 +390,10 @@ def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Colum
         UnsupportedFeatureError: a file has a version that is not read yet.
         LanceError: a file cannot be opened, see `DataFiles.open`.
     """
-    if not parts:
+    if not parts.files:
         return NullColumn(files.num_rows, column.output.type)
-    if len(parts) == 1:
-        ((number, stored),) = parts
+    if len(parts.files) == 1 and parts.field is column.field:
+        ((number, stored),) = parts.files
         file = files.open(files.data_files[number])
         reader = file.column(column.field, stored)
         if column.described is None:
@@ -367,10 +401,10 @@ def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Colum
         return BlobColumn(
             column, reader, BlobSource.open(files, files.data_files[number], column.output.name)
         )
-    opened = [(files.open(files.data_files[number]), stored) for number, stored in parts]
+    opened = [(files.open(files.data_files[number]), stored) for number, stored in parts.files]
     if column.described is not None:
         raise UnsupportedFeatureError("a column with blobs in several files", column=column.output.name)
-    fields = [(_only(column.field, stored), file, stored) for file, stored in opened]
+    fields = [(_only(parts.field, stored), file, stored) for file, stored in opened]
     return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields])
 
 

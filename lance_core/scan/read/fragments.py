@@ -31,6 +31,7 @@ from lance_core.scan.read.columns import (
 from lance_core.scan.read.live_rows import LiveRows, Offsets
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import LiveColumn, RowColumns
+from lance_core.schema.blobs import describe_blobs
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import leaves
 from lance_core.table.fragment import Fragment, HeldFields
@@ -204,7 +205,8 @@ class FragmentOpener:
         parts = self._parts.setdefault(held, {})
         found = parts.get(column.field)
         if found is None:
-            found = parts[column.field] = find_parts(column.field, held)
+            whole = self._snapshot.manifest.schema.field_by_id[column.field.id]
+            found = parts[column.field] = find_parts(column, describe_blobs(whole), held)
         return open_column(column, files, found)
 
 
