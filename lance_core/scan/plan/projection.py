@@ -358,7 +358,7 @@ def _keep(name: str, field: Field, paths: Sequence[Sequence[str]], blob_values: 
         return field
     if field.is_packed:
         raise UnsupportedFeatureError("packed structs can be taken only whole", column=name)
-    if field.logical_type.removesuffix(".struct") not in ("struct", "list", "large_list"):
+    if not (field.logical_type == "struct" or field.is_list):
         raise InvalidInputError(
             "paths lead through structs and lists only",
             column=name,

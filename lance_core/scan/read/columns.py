@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.picking import Picking, pick, together
-from lance_core.encodings.values import concat_arrays, seen_as
+from lance_core.encodings.values import concat_arrays, seen_as, take_values
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.page_ranges import PageRange, PlainValues, at_rows
@@ -24,6 +24,7 @@ from lance_core.process.counters import PAGE_READS
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn
 from lance_core.scan.read.blobs import BlobSource, described_bytes, read_blobs
+from lance_core.scan.read.live_rows import LiveRows
 from lance_core.scan.read.value_sizes import value_bits
 from lance_core.schema.arrow_values import array_of
 from lance_core.schema.fields import Field
@@ -242,24 +243,34 @@ class SplitColumn:
 
     dense_share = DENSE_SHARE
 
-    def __init__(self, column: DataColumn, parts: list[tuple[Field, ColumnReader]]) -> None:
+    def __init__(
+        self, column: DataColumn, parts: list[tuple[Field, ColumnReader]], live: LiveRows | None
+    ) -> None:
+        """Prepare to read a column from its parts. Rows that are not in `live` may be null."""
         widest = max((reader for _, reader in parts), key=lambda reader: reader.bytes_per_row)
         self.page_rows = widest.page_rows
         self.bytes_per_row = sum(reader.bytes_per_row for _, reader in parts)
         self._column = column
         self._parts = parts
+        self._live = live if any(field.is_list for field in column.field.walk()) else None
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        return self._merged([(field, reader.read(start, end)) for field, reader in self._parts])
+        parts = [(field, reader.read(start, end)) for field, reader in self._parts]
+        return self._merged(parts, np.arange(start, end))
 
     def take(self, rows: Rows) -> list[pa.Array]:
-        return self._merged([(field, reader.take(rows)) for field, reader in self._parts])
+        return self._merged([(field, reader.take(rows)) for field, reader in self._parts], rows)
 
-    def _merged(self, parts: list[tuple[Field, list[pa.Array]]]) -> list[pa.Array]:
-        """Return the column from the arrays of its parts, which have the same rows."""
-        if not any(arrays for _, arrays in parts):
+    def _merged(self, parts: list[tuple[Field, list[pa.Array]]], rows: Rows) -> list[pa.Array]:
+        """Return the column from the arrays of its parts, which have the physical `rows`."""
+        if not len(rows):
             return []
         joined = [(field, concat_arrays(arrays)) for field, arrays in parts]
+        # Lists of rows that were deleted before a file was written have other lengths in it.
+        are_live = None if self._live is None else self._live.are_live(rows)
+        if are_live is not None and not are_live.all():
+            places = pa.array(np.arange(len(rows)), mask=~are_live)
+            joined = [(field, take_values(array, places)) for field, array in joined]
         return [_present(_merge(self._column.field, joined), self._column)]
 
 
@@ -383,8 +394,12 @@ def _with_structure(field: Field, whole: Field, stored: Collection[int]) -> Fiel
     return field if children == list(field.children) else replace(field, children=tuple(children))
 
 
-def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Column:
-    """Open a projected column; `parts` is what `find_parts` returned for its field.
+def open_column(
+    column: DataColumn, files: FragmentFiles, parts: Parts, live: LiveRows | None = None
+) -> Column:
+    """Open a projected column; `parts` is what `find_parts` returned for it.
+
+    If `live` is given, deleted rows may be read as null.
 
     Raises:
         UnsupportedFeatureError: a file has a version that is not read yet.
@@ -405,7 +420,7 @@ def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Colum
     if column.described is not None:
         raise UnsupportedFeatureError("a column with blobs in several files", column=column.output.name)
     fields = [(_only(parts.field, stored), file, stored) for file, stored in opened]
-    return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields])
+    return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields], live)
 
 
 def _present(array: pa.Array, column: DataColumn) -> pa.Array:

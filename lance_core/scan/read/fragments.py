@@ -207,7 +207,7 @@ class FragmentOpener:
         if found is None:
             whole = self._snapshot.manifest.schema.field_by_id[column.field.id]
             found = parts[column.field] = find_parts(column, describe_blobs(whole), held)
-        return open_column(column, files, found)
+        return open_column(column, files, found, None if self._reads_deleted else live)
 
 
 class _Columns(Sequence[Column]):
