@@ -390,7 +390,9 @@ def _with_structure(field: Field, whole: Field, stored: Collection[int]) -> Fiel
     if not any(leaf.id in stored for child in children for leaf in leaves(child)):
         other = next((leaf for leaf in leaves(whole) if leaf.id in stored), None)
         if other is not None:
-            children += _only(whole, {other.id}).children
+            maps = (node for node in whole.walk() if node.logical_type == "map" and other in leaves(node))
+            around = next(maps, other)  # a map is never narrowed
+            children += _only(whole, {leaf.id for leaf in leaves(around)}).children
     return field if children == list(field.children) else replace(field, children=tuple(children))
 
 

@@ -186,6 +186,18 @@ def test_structs_and_lists_of_children_that_no_file_stores(tmp_path: Path, versi
             assert_tables_equal(expected, ours.take(offsets, columns=columns), label=str(columns))
 
 
+def test_a_map_tells_which_structs_are_null(tmp_path: Path) -> None:
+    both = pa.struct([("map", pa.map_(pa.string(), pa.int8())), ("b", pa.int8())])
+    rows = [
+        pa.array([{"map": [("k", 1)]}, None, {"map": None}], kind) for kind in (both, pa.struct([both[0]]))
+    ]
+    theirs = lance.write_dataset(pa.table({"s": rows[0]}), tmp_path / "rows.lance")
+    theirs = lance.write_dataset(pa.table({"s": rows[1]}), theirs, mode="append")
+    ours = lance_core.dataset(tmp_path / "rows.lance")
+    assert_tables_equal(theirs.take([5, 4, 3, 0], columns=["s.b"]), ours.take([5, 4, 3, 0], columns=["s.b"]))
+    assert ours.count_rows("s.b IS NULL OR s.b > 1") == theirs.count_rows("s.b IS NULL OR s.b > 1") == 6
+
+
 @pytest.mark.parametrize(
     "name", ["point.nope", "point.x.y", "list.nope", "vector.item", "nope.x", "_rowid.x"]
 )
