@@ -356,10 +356,12 @@ class Parts:
     Attributes:
         field: The column, and below each of its structs and lists at least one leaf that a file stores, if
             there is one: the leaf tells which structs and lists are null, and the lengths of lists.
+        is_widened: Whether the field has leaves that the column does not show.
         files: Number of each file in the fragment, with the columns of the file by field id.
     """
 
     field: Field
+    is_widened: bool
     files: Sequence[tuple[int, Mapping[int, int]]]
 
 
@@ -378,7 +380,7 @@ def find_parts(column: DataColumn, whole: Field, held: Sequence[HeldFields]) -> 
     wanted = {leaf.id for leaf in leaves(field)}
     stored = [{id_: fields.columns[id_] for id_ in nodes if id_ in fields.columns} for fields in held]
     files = [(number, columns) for number, columns in enumerate(stored) if not wanted.isdisjoint(columns)]
-    return Parts(field, files)
+    return Parts(field, field is not column.field, files)
 
 
 def _with_structure(field: Field, whole: Field, stored: Collection[int]) -> Field:
@@ -409,7 +411,7 @@ def open_column(
     """
     if not parts.files:
         return NullColumn(files.num_rows, column.output.type)
-    if len(parts.files) == 1 and parts.field is column.field:
+    if len(parts.files) == 1 and not parts.is_widened:
         ((number, stored),) = parts.files
         file = files.open(files.data_files[number])
         reader = file.column(column.field, stored)
