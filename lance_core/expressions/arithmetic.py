@@ -98,7 +98,10 @@ def _numeric(op: str, left: Expression, right: Expression, checked: bool) -> Exp
 
 
 def _decimal(op: str, left: Expression, right: Expression) -> Expression:
-    one, other = (as_decimal(value_type(operand.type)) for operand in (left, right))
+    given = value_type(left.type), value_type(right.type)
+    one, other = map(as_decimal, given)
+    if all(map(types.is_integer, given)):
+        one = other = common_number(*given)
     whole = max(one.precision - one.scale, other.precision - other.scale)
     if op == "%":
         scale = max(one.scale, other.scale)

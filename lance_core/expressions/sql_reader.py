@@ -341,7 +341,11 @@ def _arrow_cast(arguments: list[Expression]) -> Expression:
     operand, name = arguments
     if not isinstance(name, Literal) or not is_string(name.type):
         raise InvalidInputError("arrow_cast takes the name of a type as text in quotes")
-    return builders.cast(operand, arrow_type(name.value.as_py()))
+    data_type = arrow_type(name.value.as_py())
+    if pa.types.is_date(operand.type) and pa.types.is_timestamp(data_type):
+        # The midnight in the zone that is named. Beside times, a date is its midnight in UTC.
+        operand = builders.cast(operand, pa.timestamp(data_type.unit))
+    return builders.cast(operand, data_type)
 
 
 def _array_of(values: list[Expression]) -> Literal:

@@ -9,7 +9,7 @@ cannot exhaust the stack.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ class Column(Expression):
     """Column or child of a struct column, with the names of the schema, whatever case the text used."""
 
     path: Path
-    data_type: pa.DataType
+    data_type: pa.DataType = field(hash=False)  # extension types of Python have no hash
 
     @property
     def type(self) -> pa.DataType:
@@ -239,7 +239,7 @@ class Call(Expression):
 
     function: str
     arguments: tuple[Expression, ...]
-    data_type: pa.DataType
+    data_type: pa.DataType = field(hash=False)
 
     @property
     def type(self) -> pa.DataType:

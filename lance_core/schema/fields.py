@@ -76,6 +76,11 @@ class Field:
         return resolve_extensions(pa.schema([self._described()])).field(0)
 
     @property
+    def is_list(self) -> bool:
+        """Whether this is a list of any length, whose items are its only child."""
+        return self.logical_type.removesuffix(".struct") in ("list", "large_list")
+
+    @property
     def is_packed(self) -> bool:
         """Whether this is a struct whose members share one column (docs/format.md, "Columns")."""
         return self.logical_type == "struct" and (
@@ -213,8 +218,8 @@ class Schema:
         return {top.name: top for top in self.fields}
 
     def resolve(self, path: str) -> Field:
-        """Return the field at a dotted path such as `point.x`. Names match exactly, and paths lead through
-        structs only.
+        """Return the field at a dotted path such as `point.x` or `points.item.x`. Names match exactly, and
+        paths lead through structs and lists only.
 
         Raises:
             InvalidInputError: there is no such field.
@@ -225,7 +230,7 @@ class Schema:
         for name in rest:
             if node is None:
                 break
-            children = node.children if node.logical_type == "struct" else ()
+            children = node.children if node.logical_type == "struct" or node.is_list else ()
             known, missing = [child.name for child in children], name
             node = next((child for child in children if child.name == name), None)
         if node is None:

@@ -22,7 +22,6 @@ from support.cases import Case, all_cases
 from support.checks import check_local, expected_table, write_generated
 from support.comparison import assert_tables_equal
 from support.draws import draws
-from support.null_structs import miscounts_its_own
 from support.products import of_this_run
 from support.strategies import cases
 
@@ -81,14 +80,7 @@ def _check_generated(case: Case, version: str, folder: Path) -> None:
     written = write_generated(case, theirs)
     case = replace(case, reference_fails="does not write it") if written is None else written[0]
     source = _write(case, version, ours)
-    try:
-        expected = expected_table(case, ours, source)
-    except pa.ArrowInvalid as error:
-        if not miscounts_its_own(error, source, ours, version, theirs):
-            raise
-        case = replace(case, reference_fails="miscounts nulls of structs in pages of its own, too")
-        expected = expected_table(case, ours, source)
-    check_local(case, ours, expected)
+    check_local(case, ours, expected_table(case, ours, source))
 
 
 @pytest.mark.parametrize(("case", "version"), _parameters())
@@ -99,7 +91,7 @@ def test_the_reference_reads_what_we_wrote(case: Case, version: str, dataset_pat
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_tables_are_read_back(version: str, tmp_path: Path) -> None:
-    # The same tables every time, see `support.null_structs`; the long test goes on looking.
+    # The same tables every time; the long test goes on looking.
     @settings(GENERATED, max_examples=draws(50), derandomize=True)
     @given(st.data())
     def check(data: st.DataObject) -> None:

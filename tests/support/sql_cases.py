@@ -181,6 +181,9 @@ dec % 1
 dec % (i8 * 2 + 1)
 (big * 2 + 1) % (dec + 100)
 u64 % (dec + 100)
+id % (u64 + 1)
+i8 * u64
+u64 / (i8 * 2 + 1)
 dec + 1
 dec * 2
 dec * dec
@@ -205,6 +208,14 @@ lpad(s, 5, 'x')
 repeat(s, 2)
 strpos(s, 'b')
 split_part(s, 'b', 1)
+split_part(s, 'b', -1)
+split_part(s, 'b', -2)
+split_part(s, 'b', 3)
+split_part(s, '', 1)
+split_part(s, '', -2)
+split_part(s, NULL, 1)
+replace(s, '', '-')
+replace(s, '', '\1')
 initcap(s)
 starts_with(s, 'a')
 ends_with(s, 'c')

@@ -59,7 +59,7 @@ def plan_columns(
     schema, new_fields = with_fields(manifest, given)
     for field in new_fields.fields:
         if field.id in manifest.schema.field_by_id:
-            raise UnsupportedFeatureError("adding children with values to a struct", column=field.name)
+            raise UnsupportedFeatureError("adding children with values to a column", column=field.name)
     conformer = Conformer(new_fields, given)
 
     def batches(fragment: Fragment) -> Iterator[pa.RecordBatch]:
@@ -103,7 +103,7 @@ def write_fragment_columns(
 def add_null_columns(
     snapshot: Snapshot, columns: pa.Schema, *, transaction_id: str | None = None, sync: bool = True
 ) -> Snapshot:
-    """Add columns of nulls, or children of structs. No data files are written.
+    """Add columns of nulls, or children of structs, also of structs in lists. No data files are written.
 
     Raises:
         InvalidInputError: A column exists already, or is not nullable.

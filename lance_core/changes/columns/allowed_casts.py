@@ -7,8 +7,11 @@ from collections.abc import Collection
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.encodings.values import flatten_lists
 from lance_core.errors import InvalidInputError
+from lance_core.expressions.casts import cast
 from lance_core.file.footer import FileVersion
+from lance_core.scan.read.blobs import fields_below, values_below, with_children
 from lance_core.schema import Field, storage_type
 
 
@@ -54,25 +57,40 @@ def cast_field(array: pa.Array, old: Field, new: Field, casts: Collection[int], 
         return array
     children = [
         cast_field(values, old_child, new_child, casts, f"{name}.")
-        for values, old_child, new_child in zip(array.flatten(), old.children, new.children, strict=True)
+        for values, old_child, new_child in zip(values_below(array), old.children, new.children, strict=True)
     ]
-    mask = array.is_null() if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=list(new.arrow_type), mask=mask)
+    return with_children(array, children, fields_below(new.arrow_type))
 
 
 def _cast(array: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
     try:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        if pa.types.is_dictionary(wanted):
-            encoded = array.cast(wanted.value_type).dictionary_encode()
-            indices = encoded.indices.cast(wanted.index_type)
-            return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=wanted.ordered)
-        return pc.cast(array, wanted)
+        return _converted(array, wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(
             "values cannot be cast", column=path, expected=wanted, found=f"{array.type}: {error}"
         ) from None
+
+
+def _converted(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Return the values as a CAST of SQL converts them. A date is the midnight in the zone of a new type."""
+    given = array.type
+    if pa.types.is_dictionary(given):
+        return _converted(array.dictionary_decode(), wanted)
+    if pa.types.is_dictionary(wanted):
+        encoded = _converted(array, wanted.value_type).dictionary_encode()
+        indices = encoded.indices.cast(wanted.index_type)
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=wanted.ordered)
+    if pa.types.is_fixed_size_list(given):
+        items = array.values.slice(array.offset * given.list_size, len(array) * given.list_size)
+        lists = pa.list_(wanted.value_field, given.list_size)
+        converted = _converted(items, wanted.value_type)
+        return pc.cast(pa.FixedSizeListArray.from_arrays(converted, type=lists, mask=array.is_null()), wanted)
+    if _is_list(given):
+        items = _converted(flatten_lists(array), wanted.value_type)
+        return pc.cast(with_children(array, [items], [wanted.value_field]), wanted)
+    if pa.types.is_date(given) and pa.types.is_timestamp(wanted):
+        array = cast(array, pa.timestamp(wanted.unit))
+    return cast(array, wanted)
 
 
 def _is_text(kind: pa.DataType) -> bool:

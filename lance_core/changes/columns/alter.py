@@ -101,7 +101,7 @@ def alter_columns(
         InvalidInputError: There is no such column, a name is taken, a cast is not allowed, a value does not
             fit the new type, a column with nulls is made non-nullable, or a column with an index gets another
             type.
-        UnsupportedFeatureError: A column of this kind cannot be cast.
+        UnsupportedFeatureError: A column of this kind cannot be cast, or not be made non-nullable.
         LanceError: The errors of `commit_column_change` and `commit`.
     """
     if any(alteration.data_type is not None for alteration in alterations):
@@ -149,6 +149,8 @@ def _require_no_nulls(snapshot: Snapshot, schema: Schema) -> None:
         if field.nullable or not old.field_by_id[field_id].nullable:
             continue
         path = path_of(old, old.field_by_id[field_id])
+        if any(parent.is_list for parent in parents_of(old, field)):
+            raise UnsupportedFeatureError("making a child of a list non-nullable", column=path)
         options = scan_options(old, [], f"{path} IS NULL", limit=1)
         if scan_for_change(snapshot, options).count_rows():
             raise InvalidInputError("column has nulls and cannot be made non-nullable", column=path)
@@ -187,7 +189,9 @@ def _check_cast(manifest: Manifest, field: Field, wanted: pa.DataType) -> None:
     if field.is_blob or field.is_blob_v2 or field.is_json or any(parent.is_packed for parent in parents):
         raise UnsupportedFeatureError("casting a column of this kind", column=path, found=field.logical_type)
     if parents and version < FileVersion.V2_1:
-        raise UnsupportedFeatureError(f"casting a child of a struct in a {version} table", column=path)
+        raise UnsupportedFeatureError(
+            f"casting a child of a struct or a list in a {version} table", column=path
+        )
     if not can_cast(field.arrow_type, wanted, version):
         raise InvalidInputError("cannot cast column", column=path, expected=wanted, found=field.arrow_type)
     ids = {node.id for node in field.walk()} | {parent.id for parent in parents}
@@ -226,7 +230,7 @@ def _with_types(schema: Schema, types: Mapping[int, pa.DataType], first_id: int)
 
 
 def _part(schema: Schema, ids: set[int]) -> Schema:
-    """Return the fields with these ids, their children, and the structs around them."""
+    """Return the fields with these ids, their children, and the structs and lists around them."""
     wanted: set[int] = set()
     for field_id in ids:
         field = schema.field_by_id[field_id]

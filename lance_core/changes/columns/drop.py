@@ -15,7 +15,7 @@ from lance_core.table.transaction import new_transaction, project
 def drop_columns(
     snapshot: Snapshot, columns: Sequence[str], *, transaction_id: str | None = None, sync: bool = True
 ) -> Snapshot:
-    """Drop columns and the indices on them. A dotted path names a child of a struct.
+    """Drop columns and the indices on them. A dotted path names a child of a struct or a list.
 
     Raises:
         InvalidInputError: There is no such column, or no column would be left.

@@ -43,11 +43,11 @@ def with_fields(manifest: Manifest, given: pa.Schema) -> tuple[Schema, Schema]:
 
     Args:
         manifest: Manifest of the version.
-        given: The new columns. A struct that exists already holds the children to add. In tables with 2.2
-            files blobs of the first form become blobs of the second.
+        given: The new columns. A struct or a list that exists already holds the children to add. In tables
+            with 2.2 files blobs of the first form become blobs of the second.
 
     Returns:
-        The whole schema, and the schema of the new fields alone with the structs around them.
+        The whole schema, and the schema of the new fields alone with the structs and lists around them.
 
     Raises:
         InvalidInputError: A column exists already, or no table can have its name or type.
@@ -55,7 +55,7 @@ def with_fields(manifest: Manifest, given: pa.Schema) -> tuple[Schema, Schema]:
     schema, version = manifest.schema, FileVersion.from_name(manifest.data_storage_version)
     new = schema_from_arrow(with_blobs_v2(given) if version >= FileVersion.V2_2 else given)
     ids: dict[int, int] = {}
-    """Ids of new fields and of the structs around them, by their ids in `given`."""
+    """Ids of new fields and of the structs and lists around them, by their ids in `given`."""
     added: list[file_pb2.Field] = []
     _number(new.fields, schema.fields, "", next_field_id(manifest), ids)
     known = schema.field_by_id
@@ -75,7 +75,7 @@ def with_fields(manifest: Manifest, given: pa.Schema) -> tuple[Schema, Schema]:
 
 
 def without_fields(schema: Schema, paths: Iterable[str]) -> Schema:
-    """Return a schema without some fields, and without structs that have no child left.
+    """Return a schema without some fields, and without structs and lists that have no child left.
 
     Raises:
         InvalidInputError: There is no such column, or no column would be left.
@@ -146,7 +146,9 @@ def path_of(schema: Schema, field: Field) -> str:
 def _number(
     new: Sequence[Field], known: Sequence[Field], path: str, next_id: int, ids: dict[int, int]
 ) -> int:
-    """Put the ids of fields into `ids`, depth first, and return the next id. Known structs keep their ids."""
+    """Put the ids of fields into `ids`, depth first, and return the next id. Known structs and lists keep
+    their ids.
+    """
     by_name = {field.name: field for field in known}
     for field in new:
         same = by_name.get(field.name)
@@ -156,7 +158,9 @@ def _number(
                 next_id += 1
             continue
         name = path + field.name
-        if same.logical_type != "struct" or field.logical_type != "struct":
+        is_kind_kept = same.logical_type == field.logical_type
+        is_item_kept = [child.name for child in same.children] == [child.name for child in field.children]
+        if not is_kind_kept or not (same.logical_type == "struct" or (same.is_list and is_item_kept)):
             raise InvalidInputError("column exists already", column=name)
         if same.is_packed or same.is_blob_v2:
             raise UnsupportedFeatureError("adding a child to a column stored whole", column=name)
@@ -182,7 +186,7 @@ def _kept(field: Field, dropped: Collection[int]) -> set[int]:
     """Return the ids of a field and its children that stay."""
     if field.id in dropped:
         return set()
-    if field.logical_type != "struct" or not field.children:
+    if not (field.logical_type == "struct" or field.is_list) or not field.children:
         return {node.id for node in field.walk()}
     below = set().union(*(_kept(child, dropped) for child in field.children))
     return {field.id} | below if below else set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
@@ -158,8 +159,8 @@ def _bind_replace(name: str, arguments: Sequence[Expression]) -> Bound:
 def _replace(text: Datum, part: pa.Scalar, replacement: pa.Scalar) -> Datum:
     if not part.is_valid or not replacement.is_valid:
         return pa.nulls(len(text), text.type)
-    if not part.as_py():
-        raise pa.ArrowInvalid("replace needs a text to look for, not an empty one")
+    if not part.as_py():  # between all characters
+        return pc.replace_substring_regex(text, "", replacement.as_py().replace("\\", r"\\"))
     return pc.replace_substring(text, part.as_py(), replacement.as_py())
 
 
@@ -247,22 +248,24 @@ def _bind_split_part(name: str, arguments: Sequence[Expression]) -> Bound:
     expect(name, arguments, 3)
     text = as_text(name, arguments[0])
     separator, index = as_constant_text(name, arguments[1]), as_constant_integer(name, arguments[2])
-    if not separator.value.as_py() or index.value.as_py() < 1:
-        raise InvalidInputError(f"{name} takes a separator that is not empty and an index from 1")
+    if not index.value.as_py():
+        raise InvalidInputError(f"{name} takes an index from 1 on, or from -1 backwards")
     return [text, separator, index], value_type(text.type)
 
 
 def _split_part(text: Datum, separator: pa.Scalar, index: pa.Scalar) -> Datum:
+    if not separator.is_valid:
+        return pa.nulls(len(text), text.type)
+    empty = pc.if_else(pc.is_valid(text), pa.scalar("", text.type), pa.scalar(None, text.type))
+    wanted = index.as_py()
+    if not separator.as_py():  # the whole text is the only part
+        return text if wanted in (1, -1) else empty
     parts = pc.split_pattern(text, separator.as_py())
-    wanted = index.as_py() - 1
-    enough = pc.greater(pc.list_value_length(parts), wanted)
-    found = pc.list_slice(parts, wanted, wanted + 1)
-    flat = pc.list_flatten(found)
-    return pc.replace_with_mask(
-        pc.if_else(pc.is_valid(text), pa.scalar("", text.type), pa.scalar(None, text.type)),
-        pc.fill_null(enough, False),
-        flat,
-    )
+    ends = np.asarray(parts.offsets)
+    starts, ends = ends[:-1], ends[1:]
+    places = starts + wanted - 1 if wanted > 0 else ends + wanted
+    inside = (starts <= places) & (places < ends)
+    return pc.replace_with_mask(empty, pa.array(inside), parts.values.take(pa.array(places[inside])))
 
 
 def _bind_concat(name: str, arguments: Sequence[Expression]) -> Bound:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import field as attribute
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ class DataColumn:
         json: The field that is shown, if it is binary JSON or holds some.
     """
 
-    output: pa.Field
+    output: pa.Field = attribute(hash=False)  # extension types of Python have no hash
     field: Field
     path: tuple[int, ...]
     described: Field | None = None
@@ -69,7 +70,7 @@ class ComputedColumn:
         inputs: Top-level columns that hold what the expression names.
     """
 
-    output: pa.Field
+    output: pa.Field = attribute(hash=False)
     expression: Expression
     inputs: tuple[DataColumn | RowColumn, ...]
 
@@ -358,7 +359,7 @@ def _keep(name: str, field: Field, paths: Sequence[Sequence[str]], blob_values: 
         return field
     if field.is_packed:
         raise UnsupportedFeatureError("packed structs can be taken only whole", column=name)
-    if field.logical_type.removesuffix(".struct") not in ("struct", "list", "large_list"):
+    if not (field.logical_type == "struct" or field.is_list):
         raise InvalidInputError(
             "paths lead through structs and lists only",
             column=name,

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.values import flatten_lists
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.side_files import side_directory, side_file_name
 from lance_core.scan.files.data_files import FragmentFiles
@@ -231,7 +232,7 @@ def values_below(array: pa.Array) -> list[pa.Array]:
     if pa.types.is_struct(array.type):
         return list(array.flatten())
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        return [array.flatten()]
+        return [flatten_lists(array)]
     raise UnsupportedFeatureError("blobs in columns of this type", found=array.type)
 
 

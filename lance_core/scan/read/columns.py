@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lance_core.encodings.json_binary import show_json
 from lance_core.encodings.picking import Picking, pick, together
-from lance_core.encodings.values import concat_arrays, seen_as
+from lance_core.encodings.values import concat_arrays, seen_as, take_values
 from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.page_ranges import PageRange, PlainValues, at_rows
@@ -24,6 +24,7 @@ from lance_core.process.counters import PAGE_READS
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn
 from lance_core.scan.read.blobs import BlobSource, described_bytes, read_blobs
+from lance_core.scan.read.live_rows import LiveRows
 from lance_core.scan.read.value_sizes import value_bits
 from lance_core.schema.arrow_values import array_of
 from lance_core.schema.fields import Field
@@ -234,31 +235,42 @@ class BlobColumn:
 
 
 class SplitColumn:
-    """A nested column whose leaves lie in several files, which happens if one child of a struct is replaced.
+    """A nested column whose leaves lie in several files, or which is read with more leaves than it shows.
 
-    Every leaf has the validity and the list lengths of all levels above it, so any part provides them.
+    Leaves lie in several files if one child of a struct is replaced. Every leaf has the validity and the list
+    lengths of all levels above it, so any part provides them.
     """
 
     dense_share = DENSE_SHARE
 
-    def __init__(self, column: DataColumn, parts: list[tuple[Field, ColumnReader]]) -> None:
+    def __init__(
+        self, column: DataColumn, parts: list[tuple[Field, ColumnReader]], live: LiveRows | None
+    ) -> None:
+        """Prepare to read a column from its parts. Rows that are not in `live` may be null."""
         widest = max((reader for _, reader in parts), key=lambda reader: reader.bytes_per_row)
         self.page_rows = widest.page_rows
         self.bytes_per_row = sum(reader.bytes_per_row for _, reader in parts)
         self._column = column
         self._parts = parts
+        self._live = live if any(field.is_list for field in column.field.walk()) else None
 
     def read(self, start: int, end: int) -> list[pa.Array]:
-        return self._merged([(field, reader.read(start, end)) for field, reader in self._parts])
+        parts = [(field, reader.read(start, end)) for field, reader in self._parts]
+        return self._merged(parts, np.arange(start, end))
 
     def take(self, rows: Rows) -> list[pa.Array]:
-        return self._merged([(field, reader.take(rows)) for field, reader in self._parts])
+        return self._merged([(field, reader.take(rows)) for field, reader in self._parts], rows)
 
-    def _merged(self, parts: list[tuple[Field, list[pa.Array]]]) -> list[pa.Array]:
-        """Return the column from the arrays of its parts, which have the same rows."""
-        if not any(arrays for _, arrays in parts):
+    def _merged(self, parts: list[tuple[Field, list[pa.Array]]], rows: Rows) -> list[pa.Array]:
+        """Return the column from the arrays of its parts, which have the physical `rows`."""
+        if not len(rows):
             return []
         joined = [(field, concat_arrays(arrays)) for field, arrays in parts]
+        # Lists of rows that were deleted before a file was written have other lengths in it.
+        are_live = None if self._live is None else self._live.are_live(rows)
+        if are_live is not None and not are_live.all():
+            places = pa.array(np.arange(len(rows)), mask=~are_live)
+            joined = [(field, take_values(array, places)) for field, array in joined]
         return [_present(_merge(self._column.field, joined), self._column)]
 
 
@@ -337,29 +349,70 @@ def _between(arrays: Sequence[pa.Array], start: int, end: int) -> list[pa.Array]
     return cut
 
 
-Parts = Sequence[tuple[int, Mapping[int, int]]]
-"""Numbers of the files of a fragment with leaves of a column, each with its columns by field id."""
+@dataclass(frozen=True)
+class Parts:
+    """The files of a fragment with leaves of a column.
+
+    Attributes:
+        field: The column, and below each of its structs and lists at least one leaf that a file stores, if
+            there is one: the leaf tells which structs and lists are null, and the lengths of lists.
+        is_widened: Whether the field has leaves that the column does not show.
+        files: Number of each file in the fragment, with the columns of the file by field id.
+    """
+
+    field: Field
+    is_widened: bool
+    files: Sequence[tuple[int, Mapping[int, int]]]
 
 
-def find_parts(field: Field, held: Sequence[HeldFields]) -> Parts:
-    """Return the files with leaves of a top-level field; `held` has the fields of each file."""
+def find_parts(column: DataColumn, whole: Field, held: Sequence[HeldFields]) -> Parts:
+    """Return the files with leaves of a column.
+
+    Args:
+        column: The column.
+        whole: Its top-level field as the table has it, with all children.
+        held: The fields of each file.
+    """
+    field = column.field
+    if not column.path:  # else no struct or list above the field is shown
+        field = _with_structure(field, whole, {id_ for fields in held for id_ in fields.columns})
     nodes = [node.id for node in field.walk()]
     wanted = {leaf.id for leaf in leaves(field)}
     stored = [{id_: fields.columns[id_] for id_ in nodes if id_ in fields.columns} for fields in held]
-    return [(number, columns) for number, columns in enumerate(stored) if not wanted.isdisjoint(columns)]
+    files = [(number, columns) for number, columns in enumerate(stored) if not wanted.isdisjoint(columns)]
+    return Parts(field, field is not column.field, files)
 
 
-def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Column:
-    """Open a projected column; `parts` is what `find_parts` returned for its field.
+def _with_structure(field: Field, whole: Field, stored: Collection[int]) -> Field:
+    """Return the field with one more leaf of `whole` below each node of which no projected leaf is stored."""
+    if owns_column(field):
+        return field
+    wholes = {child.id: child for child in whole.children}
+    children = [_with_structure(child, wholes[child.id], stored) for child in field.children]
+    if not any(leaf.id in stored for child in children for leaf in leaves(child)):
+        other = next((leaf for leaf in leaves(whole) if leaf.id in stored), None)
+        if other is not None:
+            maps = (node for node in whole.walk() if node.logical_type == "map" and other in leaves(node))
+            around = next(maps, other)  # a map is never narrowed
+            children += _only(whole, {leaf.id for leaf in leaves(around)}).children
+    return field if children == list(field.children) else replace(field, children=tuple(children))
+
+
+def open_column(
+    column: DataColumn, files: FragmentFiles, parts: Parts, live: LiveRows | None = None
+) -> Column:
+    """Open a projected column; `parts` is what `find_parts` returned for it.
+
+    If `live` is given, deleted rows may be read as null.
 
     Raises:
         UnsupportedFeatureError: a file has a version that is not read yet.
         LanceError: a file cannot be opened, see `DataFiles.open`.
     """
-    if not parts:
+    if not parts.files:
         return NullColumn(files.num_rows, column.output.type)
-    if len(parts) == 1:
-        ((number, stored),) = parts
+    if len(parts.files) == 1 and not parts.is_widened:
+        ((number, stored),) = parts.files
         file = files.open(files.data_files[number])
         reader = file.column(column.field, stored)
         if column.described is None:
@@ -367,11 +420,11 @@ def open_column(column: DataColumn, files: FragmentFiles, parts: Parts) -> Colum
         return BlobColumn(
             column, reader, BlobSource.open(files, files.data_files[number], column.output.name)
         )
-    opened = [(files.open(files.data_files[number]), stored) for number, stored in parts]
+    opened = [(files.open(files.data_files[number]), stored) for number, stored in parts.files]
     if column.described is not None:
         raise UnsupportedFeatureError("a column with blobs in several files", column=column.output.name)
-    fields = [(_only(column.field, stored), file, stored) for file, stored in opened]
-    return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields])
+    fields = [(_only(parts.field, stored), file, stored) for file, stored in opened]
+    return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields], live)
 
 
 def _present(array: pa.Array, column: DataColumn) -> pa.Array:

@@ -31,6 +31,7 @@ from lance_core.scan.read.columns import (
 from lance_core.scan.read.live_rows import LiveRows, Offsets
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import LiveColumn, RowColumns
+from lance_core.schema.blobs import describe_blobs
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import leaves
 from lance_core.table.fragment import Fragment, HeldFields
@@ -113,8 +114,8 @@ class FragmentOpener:
         self._files = files
         self._row_columns = RowColumns(snapshot, files)
         self._fragments = snapshot.manifest.fragment_by_id
-        self._parts: dict[tuple[HeldFields, ...], dict[Field, Parts]] = {}
-        """Files of each field, for fragments whose files have the same fields. There are few combinations."""
+        self._parts: dict[tuple[HeldFields, ...], dict[tuple[Field, tuple[int, ...]], Parts]] = {}
+        """Files of each field and path, for fragments whose files have the same fields: few combinations."""
         self._first = _first_stored(projection)
 
     def fragment(self, scan: FragmentScan) -> Fragment:
@@ -202,10 +203,12 @@ class FragmentOpener:
             return ExpressionColumn(column, fragment.physical_rows, inputs)
         held = tuple([data_file.held for data_file in files.data_files])
         parts = self._parts.setdefault(held, {})
-        found = parts.get(column.field)
+        key = column.field, column.path
+        found = parts.get(key)
         if found is None:
-            found = parts[column.field] = find_parts(column.field, held)
-        return open_column(column, files, found)
+            whole = self._snapshot.manifest.schema.field_by_id[column.field.id]
+            found = parts[key] = find_parts(column, describe_blobs(whole), held)
+        return open_column(column, files, found, None if self._reads_deleted else live)
 
 
 class _Columns(Sequence[Column]):

@@ -97,6 +97,18 @@ def test_scans_read_the_values_when_asked(tmp_path: Path, version: str) -> None:
         dataset.scanner(blob_handling="some_binary")
 
 
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_conditions_beside_values(tmp_path: Path, version: str) -> None:
+    """The condition reads descriptors of the column whose values are returned."""
+    reference = write_blobs(tmp_path / "blobs.lance", version, max_rows_per_file=4)
+    dataset = lance_core.dataset(reference.uri)
+    for condition in ("image IS NULL", "image IS NOT NULL AND id > 1"):
+        arguments = {"filter": condition, "blob_handling": "all_binary"}
+        assert dataset.to_table(**arguments).to_pylist() == reference.to_table(**arguments).to_pylist()
+    assert dataset.update({"id": "id + 100"}, where="image IS NULL") == {"num_rows_updated": 2}
+    assert sorted(dataset.to_table(blob_handling="all_binary")["id"].to_pylist())[-2:] == [101, 105]
+
+
 @pytest.mark.parametrize("version", ["0.1", *VERSIONS])
 def test_all_descriptions_are_those_of_blobs(tmp_path: Path, version: str) -> None:
     """The reference describes blobs alone, whatever other binary columns there are."""

@@ -13,7 +13,8 @@ import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.arrow_type_names import arrow_type
 
-TABLE = pa.table({"a": [1, 2], "s": ["7", "3"], "f": [1.5, 2.0]})
+DAYS = pa.array([0, 19_000], pa.date32())
+TABLE = pa.table({"a": [1, 2], "s": ["7", "3"], "f": [1.5, 2.0], "d": DAYS})
 SAME = {
     "Boolean": "a",
     "Int8": "a s f",
@@ -27,7 +28,8 @@ SAME = {
     "Time64(Nanosecond)": "a",
     "Timestamp(Second, None)": "a",
     'Timestamp(Microsecond, Some("+01:00"))': "a",
-    "Timestamp(ns)": "a",
+    'Timestamp(Second, Some("America/New_York"))': "d",
+    "Timestamp(ns)": "a d",
     "Duration(Second)": "a",
     "Decimal128(5, 2)": "a f",
     "List(Int64)": "",

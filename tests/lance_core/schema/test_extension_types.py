@@ -119,3 +119,20 @@ def test_beside_views_in_merged_rows(tmp_path: Path, view: pa.DataType) -> None:
     dataset = lance_core.write_dataset(given.slice(2), tmp_path, data_storage_version="2.2")
     dataset.merge_insert("k").when_matched_update_all().when_not_matched_insert_all().execute(given)
     assert sorted(dataset.to_table().to_pylist(), key=lambda row: row["k"]) == given.to_pylist()
+
+
+@pytest.mark.parametrize("name", ["registered", "bfloat16"])
+def test_types_without_a_hash_can_be_filtered(tmp_path: Path, name: str) -> None:
+    """Extension types that are written in Python have none."""
+    column = tables()[name]["c"].combine_chunks()
+    values = column.take(pa.array([0, None, 2, 3]))
+    source = pa.table({"id": range(4), "c": values, "s": pa.StructArray.from_arrays([values], names=["c"])})
+    theirs = lance.write_dataset(source, str(tmp_path))
+    theirs.create_scalar_index("id", "BTREE")
+    ours, theirs = lance_core.dataset(tmp_path), lance.dataset(str(tmp_path))
+    for condition in ("c IS NULL", "s.c IS NOT NULL", "id > 1 AND c IS NOT NULL", "is_valid(c) OR id = 1"):
+        assert_tables_equal(theirs.to_table(filter=condition), ours.to_table(filter=condition))
+        assert ours.count_rows(condition) == theirs.count_rows(condition)
+    computed = {"c": "c", "is_null": "c IS NULL"}
+    assert_tables_equal(theirs.to_table(computed), ours.to_table(computed))
+    assert ours.delete("c IS NULL") == {"num_deleted_rows": 1}

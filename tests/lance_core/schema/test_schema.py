@@ -231,7 +231,8 @@ def test_fields_are_found_by_path_and_id(tmp_path: Path) -> None:
     assert schema.resolve("s.Y.`a.b``c`").name == "a.b`c"
     assert schema.field_by_id[schema.resolve("s.Y.z").id] is schema.resolve("s.Y.z")
     assert schema.resolve("s.Y.z").parent_id == schema.resolve("s.Y").id
-    for path in ("S", "s.y", "s.none", "l.item.p", "l.p", "s.x.y", "none"):
+    assert schema.resolve("l.item.p").name == "p"
+    for path in ("S", "s.y", "s.none", "l.item.q", "l.p", "s.x.y", "none"):
         with pytest.raises(InvalidInputError, match="there is no column"):
             schema.resolve(path)
 

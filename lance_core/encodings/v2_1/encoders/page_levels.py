@@ -1,8 +1,8 @@
 """The levels of one page: its layers, the numbers of the levels, and their coding.
 
-A page declares for each layer only what occurs in it: nulls, empty lists, both or neither. The exception are
-fixed-size lists of structs and the layers around them, see `_is_declared`. Levels are numbered from 1, from
-the leaf outwards. Source: docs/format.md, "Levels".
+A page declares for each layer only what occurs in it: nulls, empty lists, both or neither. The exceptions are
+structs around lists, and fixed-size lists of structs with the layers around them, see `_is_declared`. Levels
+are numbered from 1, from the leaf outwards. Source: docs/format.md, "Levels".
 """
 
 from collections.abc import Sequence
@@ -136,9 +136,12 @@ def structure_of(rows: LeafRows, steps: Sequence[Step]) -> Structure:
         null, empty = NULL - 2 * layer, NULL - 2 * layer + 1
         # Values in a null struct count as null here, because the reference reads members without their
         # struct.
-        if _under_nulls(layer, steps, counts) or _is_declared(layer, steps):
+        is_declared = _is_declared(layer, steps) or _is_around_list(layer, steps)
+        if is_declared or _under_nulls(layer, steps, counts):
             counts[null] = max(counts[null], 1)
         if steps[layer].kind is Kind.LIST:
+            if _has_lists_without_items(layer, steps, counts):
+                counts[empty] = max(counts[empty], 1)
             if max_visible is None:
                 max_visible = number - 1
             layers.append(_LIST_KINDS[counts[null] > 0, counts[empty] > 0])
@@ -190,6 +193,29 @@ def _is_declared(layer: int, steps: Sequence[Step]) -> bool:
     """
     return any(step.is_nullable for step in steps[: layer + 1]) and any(
         step.kind is Kind.FIXED_SIZE_LIST for step in steps[layer:]
+    )
+
+
+def _is_around_list(layer: int, steps: Sequence[Step]) -> bool:
+    """Return whether the layer is a struct around a list that is nullable in every page, because it or a
+    struct around it may be null.
+
+    Where one page has null structs and another has none, the reference takes the items of the lists of the
+    other page for structs, and fails on a batch of both pages.
+    """
+    if steps[layer].kind is not Kind.ITEM or all(step.kind is not Kind.LIST for step in steps[layer + 1 :]):
+        return False
+    inside = 1 + max((depth for depth in range(layer) if steps[depth].kind is Kind.LIST), default=-1)
+    return any(step.is_nullable for step in steps[inside : layer + 1])
+
+
+def _has_lists_without_items(layer: int, steps: Sequence[Step], counts: Sequence[int]) -> bool:
+    """Return whether the layer is a list in a struct of `_is_around_list`, and an entry has no slot in it.
+
+    The reference counts such entries as structs, unless the layer has empty lists, too.
+    """
+    return any(_is_around_list(above, steps) for above in range(layer)) and any(
+        counts[NULL - 2 * above] or counts[NULL - 2 * above + 1] for above in range(layer)
     )
 
 

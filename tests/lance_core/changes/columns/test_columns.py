@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,65 @@ def test_changes_of_children_and_nulls_are_those_of_the_reference(
     both.do(MODERN_CHANGES[change])
     both.check()
     both.go_on()
+
+
+def lists_of_structs() -> pa.Table:
+    """Return lists of structs, with nulls and empty lists, in a column and within a struct."""
+    values = [
+        [{"x": 1, "y": {"z": "a"}}, None],
+        None,
+        [],
+        [{"x": None, "y": None}],
+        [{"x": 5, "y": {"z": None}}, {"x": 6, "y": {"z": "b"}}, {"x": 7, "y": None}],
+    ]
+    item = pa.struct([("x", pa.int32()), ("y", pa.struct([("z", pa.string())]))])
+    lists = pa.array((values * 4)[:NUM_ROWS], pa.list_(item))
+    large = pa.array(
+        [{"l": value} for value in reversed(lists.to_pylist())], pa.struct([("l", pa.list_(item))])
+    )
+    return pa.table({"id": range(len(lists)), "l": lists, "s": large, "n": [[n] for n in range(len(lists))]})
+
+
+LIST_CHANGES: dict[str, Callable[[Any], Any]] = {
+    "rename": lambda d: d.alter_columns(
+        {"path": "l.item.x", "name": "w"}, {"path": "s.l.item.y.z", "name": "v"}
+    ),
+    "rename items": lambda d: d.alter_columns({"path": "s.l.item", "name": "element"}),
+    "cast": lambda d: d.alter_columns(
+        {"path": "l.item.x", "data_type": pa.int64()},
+        {"path": "s.l.item.x", "data_type": pa.int16()},
+    ),
+    "cast items": lambda d: d.alter_columns({"path": "n.item", "data_type": pa.int16()}),
+    "drop": lambda d: d.drop_columns(["l.item.x", "s.l.item.y.z"]),
+    "drop items": lambda d: d.drop_columns(["l.item", "s.l.item.x"]),
+    "children of nulls": lambda d: d.add_columns(
+        [pa.field("l", pa.list_(pa.struct([("y", pa.struct([("n", pa.int8())])), ("m", pa.int8())])))]
+    ),
+}
+
+
+@pytest.mark.parametrize("deleted", ["false", "id % 3 = 0"])
+@pytest.mark.parametrize("change", LIST_CHANGES)
+def test_changes_within_lists_are_those_of_the_reference(change: str, deleted: str, tmp_path: Path) -> None:
+    """Rows that were deleted before a cast have lists of other lengths in the new file of the reference."""
+    lance.write_dataset(lists_of_structs(), str(tmp_path / "ours"), max_rows_per_file=7).delete(deleted)
+    shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
+    both = TwoCopies(tmp_path / "ours", tmp_path / "theirs")
+    both.do(LIST_CHANGES[change])
+    both.check()
+    theirs, ours = lance.dataset(str(both.theirs)), lance_core.dataset(both.theirs)
+    assert_tables_equal(theirs.to_table(), ours.to_table())
+    assert_tables_equal(theirs.take([5, 1, 3]), ours.take([5, 1, 3]))
+    both.go_on()
+
+
+def test_other_items_are_no_new_children_of_a_list(tmp_path: Path) -> None:
+    ours = lance_core.write_dataset(lists_of_structs(), tmp_path)
+    for items in (pa.field("element", pa.struct([("n", pa.int8())])), pa.field("item", pa.int8())):
+        with pytest.raises(InvalidInputError, match="exists already"):
+            ours.add_columns(pa.field("l", pa.list_(items)))
+    with pytest.raises(UnsupportedFeatureError, match="non-nullable"):
+        ours.alter_columns({"path": "l.item.x", "nullable": False})
 
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
@@ -285,6 +345,38 @@ def test_casts_between_all_types(tmp_path: Path) -> None:
                 accepted += 1
                 assert_tables_equal(theirs, ours, label=f"{name} to {data_type}")
     assert accepted > 15
+
+
+TIMES: dict[str, tuple[pa.Array, pa.DataType]] = {
+    "coarser time": (pa.array([1_500, -1_500, -1, None], pa.timestamp("ms")), pa.timestamp("s")),
+    "coarser time of day": (pa.array([1_500, 1, 0, None], pa.time32("ms")), pa.time32("s")),
+    "coarser duration": (pa.array([1_500, -1_500, -1, None], pa.duration("ms")), pa.duration("s")),
+    "local time": (pa.array([0, 1_711_843_200, None], pa.timestamp("s")), pa.timestamp("s", "Europe/Berlin")),
+    "other zone": (pa.array([0, None], pa.timestamp("s", "Asia/Tokyo")), pa.timestamp("ms", "+05:30")),
+    "no zone": (pa.array([0, None], pa.timestamp("s", "Asia/Tokyo")), pa.timestamp("ms")),
+    "day": (pa.array([0, -1, None], pa.timestamp("s", "Asia/Tokyo")), pa.date32()),
+    "midnight": (pa.array([0, 19_000, None], pa.date32()), pa.timestamp("s", "America/New_York")),
+    "fewer digits": (pa.array([Decimal("1.25"), Decimal("-1.25"), None]), pa.decimal128(10, 1)),
+}
+
+
+@pytest.mark.parametrize("nesting", ["plain", "list", "fixed-size list"])
+@pytest.mark.parametrize("case", TIMES)
+def test_casts_round_as_in_the_reference(case: str, nesting: str, tmp_path: Path) -> None:
+    """Finer times are cut off, decimals are rounded, and local times belong to the zone of the new type."""
+    values, data_type = TIMES[case]
+    if nesting == "list":
+        values, data_type = (
+            pa.ListArray.from_arrays(pa.array([0, 0, len(values)], pa.int32()), values),
+            pa.list_(data_type),
+        )
+    elif nesting == "fixed-size list":
+        values, data_type = pa.FixedSizeListArray.from_arrays(values, 1), pa.list_(data_type, 1)
+    lance.write_dataset(pa.table({"a": values, "id": range(len(values))}), str(tmp_path / "ours"))
+    shutil.copytree(tmp_path / "ours", tmp_path / "theirs")
+    both = TwoCopies(tmp_path / "ours", tmp_path / "theirs")
+    both.do(lambda d: d.alter_columns({"path": "a", "data_type": data_type}))
+    both.check()
 
 
 KEYS = [

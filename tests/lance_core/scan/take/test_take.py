@@ -154,6 +154,50 @@ def test_paths_narrow_their_column(tmp_path, version, columns):
     assert_tables_equal(theirs.take([4, 0, 1], columns=columns), ours.take([4, 0, 1], columns=columns))
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_structs_and_lists_of_children_that_no_file_stores(tmp_path: Path, version: str) -> None:
+    """A leaf that is not projected tells which structs are null, and how long lists are."""
+
+    def rows(*names: str) -> pa.Table:
+        part = pa.struct([(name, pa.int32()) for name in names])
+        part_type = pa.struct([("part", part), ("list", pa.list_(part)), ("text", pa.string())])
+        missing = {} if version == "2.0" else None  # 2.0 files do not store null structs
+        values = [
+            {"part": {"a": 1}, "list": [{"a": 1}, {"a": None}], "text": "x"},
+            {"part": missing, "list": [missing], "text": None},
+            {"part": {"a": None}, "list": [], "text": "y"},
+            {"part": missing, "list": None} if version == "2.0" else None,
+        ]
+        return pa.table({"s": pa.array(values, part_type)})
+
+    theirs = lance.write_dataset(rows("a", "b"), tmp_path / "rows.lance", data_storage_version=version)
+    theirs = lance.write_dataset(rows("a"), theirs, mode="append")
+    ours = lance_core.dataset(tmp_path / "rows.lance")
+    for columns in (
+        ["s.part.b"],
+        ["s.list.item.b"],
+        ["s.part.b", "s.list.item.b"],
+        ["s.part.b", "s.text"],
+        ["s.list.item.b", "s.part.a"],
+        ["s.part", "s.list.item.b"],
+    ):
+        for offsets in ([0, 1, 2, 3, 4, 5, 6, 7], [7, 4, 6, 5, 4], [3, 0]):
+            expected = theirs.take(offsets, columns=columns)
+            assert_tables_equal(expected, ours.take(offsets, columns=columns), label=str(columns))
+
+
+def test_a_map_tells_which_structs_are_null(tmp_path: Path) -> None:
+    both = pa.struct([("map", pa.map_(pa.string(), pa.int8())), ("b", pa.int8())])
+    rows = [
+        pa.array([{"map": [("k", 1)]}, None, {"map": None}], kind) for kind in (both, pa.struct([both[0]]))
+    ]
+    theirs = lance.write_dataset(pa.table({"s": rows[0]}), tmp_path / "rows.lance")
+    theirs = lance.write_dataset(pa.table({"s": rows[1]}), theirs, mode="append")
+    ours = lance_core.dataset(tmp_path / "rows.lance")
+    assert_tables_equal(theirs.take([5, 4, 3, 0], columns=["s.b"]), ours.take([5, 4, 3, 0], columns=["s.b"]))
+    assert ours.count_rows("s.b IS NULL OR s.b > 1") == theirs.count_rows("s.b IS NULL OR s.b > 1") == 6
+
+
 @pytest.mark.parametrize(
     "name", ["point.nope", "point.x.y", "list.nope", "vector.item", "nope.x", "_rowid.x"]
 )
