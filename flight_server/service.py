@@ -187,7 +187,7 @@ class Service:
         observe(observer)
 
     def reader(self, check: Callable[[], None]) -> Reader:
-        """Return a client as the reader of what this thread reads, which ends when `check` raises an error."""
+        """Return a client as the reader of what this thread reads; the reads end when `check` raises."""
         return Reader(check, _MOST_MESSAGE_BYTES)
 
     def probe_storage(self) -> None:
