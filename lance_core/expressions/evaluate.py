@@ -39,8 +39,12 @@ from lance_core.expressions.tree import (
 from lance_core.process.readers import look_at_reader
 from lance_core.schema.arrow_values import scalar_of
 
-MOST_HELD_BYTES = 256 << 20
-"""Bytes of values that the evaluation of an expression on a batch may hold. A batch with more is divided."""
+MOST_HELD_BYTES = 64 << 20
+"""Bytes of values that the evaluation of an expression on several rows may hold. Rows with more are divided.
+"""
+
+MOST_ROW_BYTES = 256 << 20
+"""Bytes of values that the evaluation of an expression on one row may hold."""
 
 MOST_RESULT_BYTES = 1 << 30
 """Most bytes of the values of an expression on one batch."""
@@ -74,14 +78,14 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
     try:
         result = _evaluate(expression, batch)
         if isinstance(result, pa.Scalar):
-            _check_held(_size(result) * num_rows)
+            _check_held(_size(result) * num_rows, num_rows)
             result = pa.repeat(result, num_rows)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(f"the expression has no value: {error}") from error
     except (_TooLargeError, pa.ArrowCapacityError):
         if num_rows < 2:
             raise InvalidInputError(
-                f"the values of the expression for one row have more than {MOST_HELD_BYTES} bytes"
+                f"the values of the expression for one row have more than {MOST_ROW_BYTES} bytes"
             ) from None
         look_at_reader()
         middle = num_rows // 2
@@ -121,19 +125,25 @@ def _run(expression: Expression, batch: pa.RecordBatch, *, late: bool = False) -
     """
     values: list[Any] = []
     sizes: list[int] = []
+    num_rows, held = batch.num_rows, 0
     for node in _operands_first(expression, late):
+        kind = type(node)
         if late and (choose := _choice(node)) is not None:
             value = choose(node, _Later(node, batch))
         else:
             first = len(values) - len(node.operands)
             operands = values[first:]
-            if operands:  # a constant may become the value of every row
+            constants = 0
+            if kind is Call or kind is Case:  # a constant may become the value of every row
                 constants = sum(_size(each) for each in operands if isinstance(each, _TEXTS))
-                _check_held(sum(sizes) + constants * batch.num_rows)
-            value = _EVALUATORS[type(node)](node, operands, batch)
+            _check_held(held + constants * num_rows, num_rows)
+            value = _EVALUATORS[kind](node, operands, batch)
+            held -= sum(sizes[first:])
             del values[first:], sizes[first:]
+        size = num_rows >> 3 if kind in _CONDITIONS else 0 if kind in _STORED else _size(value)
+        held += size
         values.append(value)
-        sizes.append(0 if isinstance(node, Column | StoredJson) else _size(value))
+        sizes.append(size)
     return values[0]
 
 
@@ -144,8 +154,8 @@ def _size(value: Datum) -> int:
     return int(value.nbytes)
 
 
-def _check_held(num_bytes: int) -> None:
-    if num_bytes > MOST_HELD_BYTES:
+def _check_held(num_bytes: int, num_rows: int) -> None:
+    if num_bytes > (MOST_HELD_BYTES if num_rows > 1 else MOST_ROW_BYTES):
         raise _TooLargeError
 
 
@@ -345,7 +355,7 @@ def _applied(node: Call, arguments: list[Datum]) -> Datum:
         return ARITHMETIC[node.function](arguments, node.data_type)
     function = FUNCTIONS[node.function]
     if function.most_bytes is not None:
-        _check_held(function.most_bytes(*arguments))
+        _check_held(function.most_bytes(*arguments), len(arguments[0]))
     return function.compute(*arguments)
 
 
@@ -382,6 +392,12 @@ _EVALUATORS: dict[type[Expression], Callable[[Any, list[Any], pa.RecordBatch], D
     ArrowExpression: _arrow,
 }
 
+
+_CONDITIONS = frozenset((Comparison, DistinctFrom, IsIn, IsNull, And, Or, Not, Like, StartsWith))
+"""Nodes whose values are true or false."""
+
+_STORED = frozenset((Column, StoredJson, Literal))
+"""Nodes whose values are there already."""
 
 _CHOICES: dict[type[Expression] | str, Callable[[Any, Operands], Datum]] = {
     And: _and,
