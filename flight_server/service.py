@@ -44,13 +44,13 @@ from lance_core import Session
 from lance_core.api.serving import (
     CacheUse,
     Observer,
-    Reader,
     observe,
     scheme_of,
     set_pool_retention,
     set_worker_niceness,
     storage_for,
 )
+from lance_core.api.serving import Reader as Reader  # the clients of `Service.reader`
 
 _MOST_CALLERS = 1024
 """Callers whose services are kept for their next call. Making one takes longer than a small read."""

@@ -34,8 +34,10 @@ def _bounded(folder: Path, *options: str) -> Iterator[RunningServer]:
     process = ForkedProcess(arguments, folder / "log", os.environ, _SMALL_BOUNDS)
     uri, http = (process.stdout.readline().rstrip("\n") for _ in range(2))
     server = RunningServer(process, uri, folder / "log", http)
-    yield server
-    server.kill()
+    try:
+        yield server
+    finally:
+        server.kill()
 
 
 @pytest.fixture(scope="module")
