@@ -75,6 +75,17 @@ FORMATTERS: Mapping[str, type[logging.Formatter]] = {"text": TextFormatter, "jso
 """Formatters by the value of the setting `log_format`."""
 
 
+class _AuditFile(WatchedFileHandler):
+    """File of the audit log. If a line cannot be written, the log of the server says so."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name of the base class
+        error = sys.exc_info()[1]
+        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+        lost = {"lost": record.msg, "request_id": _facts_of(record).get("request_id")}
+        message = f"the audit log {self.baseFilename} cannot be written: {reason}"
+        log_event(logging.ERROR, "audit_failed", lost | {"message": message})
+
+
 def configure_logging(level: str, line_format: str = "text", worker: int | None = None) -> None:
     """Send the records of `level` and above to stderr, in one of the forms of `FORMATTERS`.
 
@@ -103,9 +114,7 @@ def configure_audit(target: str | None) -> None:
         handler.close()
     if target is None:
         return
-    handler = (
-        logging.StreamHandler(sys.stderr) if target == "-" else WatchedFileHandler(target, encoding="utf-8")
-    )
+    handler = logging.StreamHandler(sys.stderr) if target == "-" else _AuditFile(target, encoding="utf-8")
     handler.setFormatter(JsonFormatter())
     _audit.addHandler(handler)
     _audit.setLevel(logging.INFO)

@@ -9,7 +9,7 @@ upkeep       compaction and cleanup                 writing/upkeep.py
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass
 
@@ -50,9 +50,12 @@ from lance_core.api.serving import (
     set_worker_niceness,
     storage_for,
 )
+from lance_core.api.serving import Reader as Reader  # the clients of `Service.reader`
 
 _MOST_CALLERS = 1024
 """Callers whose services are kept for their next call. Making one takes longer than a small read."""
+_MOST_MESSAGE_BYTES = (1 << 31) - 1
+"""Most bytes that gRPC carries in one message, and so in one batch."""
 _WORKER_NICENESS = 5
 """Niceness of the threads that decode: short calls run before them, and scans lose nothing. With more, a
 thread that holds the lock of the interpreter may wait for a processor, and everybody for the thread.
@@ -182,6 +185,10 @@ class Service:
     def observe(self, observer: Observer | None) -> None:
         """Let an observer see the steps of the reads that this thread does from now on."""
         observe(observer)
+
+    def reader(self, check: Callable[[], None]) -> Reader:
+        """Return a client as the reader of what this thread reads; the reads end when `check` raises."""
+        return Reader(check, _MOST_MESSAGE_BYTES)
 
     def probe_storage(self) -> None:
         """List the root. Raises StorageError if it cannot be listed."""

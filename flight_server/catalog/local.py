@@ -122,7 +122,11 @@ class Catalog:
 
         A directory whose name is not allowed is reported in the log once; of `a` beside `a.lance` both are
         listed as one name, and opening it says why that cannot be done.
+
+        Raises:
+            StorageError: the root cannot be listed.
         """
+        self.probe()
         return filter(self.admits, self._names_below("", 0))
 
     def admits(self, name: str) -> bool:
@@ -133,15 +137,18 @@ class Catalog:
             return True
         return bool(self._needed) and self._access.to(name).held >= set(self._needed)
 
-    def missing(self, name: str) -> DatasetNotFoundError:
-        """Return the error for a name without a dataset, and for a dataset without the rights to it."""
-        rights = "" if self._access is None else f" that you may {' and '.join(self._needed)}"
+    def missing(self, name: str, part: str = "") -> DatasetNotFoundError:
+        """Return the error for a name without a dataset, and for a dataset without the rights to it.
+
+        `part` says of which part of the dataset the caller does not have the rights.
+        """
+        rights = "" if self._access is None else f" that you may {' and '.join(self._needed)}{part}"
         return DatasetNotFoundError(f"no dataset{rights} is named {shown(name)}{self._hint(name)}")
 
     def _check_whole(self, name: str) -> None:
         """Refuse a dataset to which the caller does not have the rights, or not to the whole dataset."""
         if self._access is not None and not self._access.to(name).allow(self._needed or ("manage",)):
-            raise self.missing(name)
+            raise self.missing(name, " as a whole" if self.admits(name) else "")
 
     def _check(self, name: str) -> None:
         """Refuse a dataset to which the caller does not have the rights."""
@@ -179,6 +186,7 @@ class Catalog:
         Raises:
             DatasetNotFoundError: there is no such dataset; the message names near ones of the same namespace.
             InvalidInputError: `name` and `name.lance` both exist.
+            StorageError: there is no such dataset, and the root cannot be listed.
         """
         self._check_whole(name)
         return self._locate(name)
@@ -199,11 +207,13 @@ class Catalog:
 
     def _find(self, name: str) -> str | None:
         """Return the path of a dataset, or None if there is none; other errors are those of `locate`."""
-        if not self._has_namespace(name):
-            return None
-        found = {
-            relative: path for relative in (name, name + SUFFIX) if (path := self._dataset_path(relative))
-        }
+        found: dict[str, str] = {}
+        if self._has_namespace(name):
+            found = {
+                relative: path for relative in (name, name + SUFFIX) if (path := self._dataset_path(relative))
+            }
+        if not found:
+            self.probe()  # in a root that is not there at the moment, no dataset is missing
         if len(found) > 1:
             raise ambiguous(name, found)
         return next(iter(found.values()), None)
@@ -219,7 +229,8 @@ class Catalog:
         """Return the end of a message that names datasets of the same namespace with similar names."""
         namespace, separator, last = name.rpartition("/")
         components = self._components_in(namespace) if self._has_namespace(name) else []
-        near = [f"{namespace}{separator}{component}" for component in near_names(last, components)]
+        others = [component for component in components if component != last]
+        near = [f"{namespace}{separator}{component}" for component in near_names(last, others)]
         # What is listed may be a plain folder.
         near = [each for each in near if self.admits(each) and self._is_there(each)]
         return did_you_mean(name, near) if near else ""

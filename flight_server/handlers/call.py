@@ -16,7 +16,7 @@ from flight_server.requests.json_fields import parse_object
 from flight_server.requests.names import DatasetReference, shown
 from flight_server.requests.tickets import Ticket
 from flight_server.security.identity import ANONYMOUS, Identity
-from flight_server.service import Service
+from flight_server.service import Reader, Service
 from flight_server.telemetry.tracing import CallTrace
 from lance_core.errors import LanceError
 
@@ -99,6 +99,18 @@ class Call:
     def is_cancelled(self) -> bool:
         """Return whether the client has left."""
         return bool(self._context.is_cancelled())
+
+    def reader(self) -> Reader:
+        """Return the client as the reader of what the calling thread reads for this request.
+
+        Its reads end if the client leaves, or if the server ends its streams.
+        """
+        return self._service.reader(self._check_wanted)
+
+    def _check_wanted(self) -> None:
+        if self.is_cancelled():
+            raise flight.FlightCancelledError("the client has left")
+        self._service.admission.check_stream()
 
     def describe(self, facts: Callable[[], Facts]) -> None:
         """Add facts to the lines of this request. `facts` runs only when such a line is written."""

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import nullcontext
 from typing import Any
 
 from pyarrow import flight
@@ -27,7 +26,8 @@ def do_action(service: Service, call: Call, action: flight.Action) -> Iterator[f
     asked = ACTIONS[action.type]
     call.action = action.type
     call.describe(lambda: named_in(body))
-    with service.admission.change(call.caller) if asked.changes else nullcontext():
+    # A change is finished, even if the client leaves.
+    with service.admission.change(call.caller) if asked.changes else call.reader().waiting():
         result: dict[str, Any] | bytes | Done = asked.run(service.needing(*asked.needs), body)
     facts: dict[str, object] = {}
     if isinstance(result, Done):

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from functools import cache, partial
+from functools import cache
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from flight_server.limits.wire import WireChoice
 from flight_server.reading.one_reader import one_reader
 from flight_server.reading.reads import BatchRun, ScanStream
 from flight_server.requests.tickets import Ticket
-from flight_server.service import Service
+from flight_server.service import Reader, Service
 from flight_server.telemetry.meters import num_bytes
 
 Part: TypeAlias = pa.RecordBatch | pa.RecordBatchReader | flight.RecordBatchStream
@@ -27,20 +27,14 @@ def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.Genera
     service = service.needing("read")
     asked = service.reads.redeem(ticket.ticket)
     call.describe(lambda: named(asked if isinstance(asked, Ticket) else asked.dataset))
-    with call.step("plan"):
-        stream = service.reads.stream(asked, partial(_check_wanted, service, call))
-    parts: Generator[Part | None, None, None] = _parts(service, call, stream)
+    reader = call.reader()
+    with call.step("plan"), reader.waiting():
+        stream = service.reads.stream(asked, reader.look)
+    parts: Generator[Part | None, None, None] = _parts(service, call, stream, reader)
     next(parts)  # from here on the stream has its slot, and gives it back when it is closed
     if call.has_trace:
         parts = _traced(call, parts)
     return flight.GeneratorStream(stream.schema, parts, options=_write_options(stream.compression))
-
-
-def _check_wanted(service: Service, call: Call) -> None:
-    """Raise an error if nobody waits for the stream any more, or the server stops."""
-    if call.is_cancelled():
-        raise flight.FlightCancelledError("the client has left")
-    service.admission.check_stream()
 
 
 @cache
@@ -48,15 +42,17 @@ def _write_options(compression: str) -> ipc.IpcWriteOptions:
     return ipc.IpcWriteOptions(compression=None if compression in ("none", "auto") else compression)
 
 
-def _parts(service: Service, call: Call, stream: ScanStream) -> Generator[Part | None, None, None]:
+def _parts(
+    service: Service, call: Call, stream: ScanStream, reader: Reader
+) -> Generator[Part | None, None, None]:
     """Yield None when the stream is admitted, and then the parts to send.
 
     An error before None fails the call.
     """
     admit = service.admission.lookup if stream.is_lookup else service.admission.stream
-    with call, admit(call.caller), closing(stream.runs):
+    with call, admit(call.caller), closing(stream.runs), closing(reader):
         yield None
-        runs = _sent_in_turns(service, call, stream)
+        runs = _sent_in_turns(service, call, stream, reader)
         if call.is_verbose:
             runs = _counted(call, runs)
         if stream.has_dictionaries:
@@ -101,7 +97,7 @@ def _traced(call: Call, parts: Generator[Part | None, None, None]) -> Generator[
             del part  # its memory must be free when the next one is asked for
 
 
-def _sent_in_turns(service: Service, call: Call, stream: ScanStream) -> Iterator[BatchRun]:
+def _sent_in_turns(service: Service, call: Call, stream: ScanStream, reader: Reader) -> Iterator[BatchRun]:
     """Yield the runs of a stream, each when the caller may get more bytes and the stream has its turn.
 
     The turn comes last: a stream that waits for its rate or for its rows must not keep a turn from others.
@@ -110,7 +106,9 @@ def _sent_in_turns(service: Service, call: Call, stream: ScanStream) -> Iterator
     try:
         while True:
             rate.wait(caller)
-            if (run := next(stream.runs, None)) is None:
+            with reader.waiting():
+                run = next(stream.runs, None)
+            if run is None:
                 return
             service.admission.check_stream()
             size = num_bytes(run.rows)

@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from typing import Any
+from weakref import WeakSet
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -26,7 +27,10 @@ MOST_CONNECTIONS = 128
 MOST_HEAD_BYTES = 16 << 10
 """Bytes of the head of a request, that is, its first line and its headers, before more of it is read."""
 HEAD_SECONDS = 10.0
-"""Seconds from the connection, or from the first byte of a further request, to the end of its head."""
+"""Seconds from the connection, or from the first byte of a further request, to the end of its head.
+
+With TLS, the handshake has as many seconds before.
+"""
 KEEP_ALIVE_SECONDS = 10
 """Seconds that a connection may be idle between requests."""
 _BACKLOG = 128
@@ -42,10 +46,7 @@ class _BoundedProtocol(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MOST_CONNECTIONS:
-            transport.abort()
-        else:
-            self._expect_head()
+        self._expect_head()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -66,6 +67,31 @@ class _BoundedProtocol(H11Protocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+
+class _BoundedListener(socket.socket):
+    """Listening socket. It counts connections from the start, since a handshake of TLS may never end."""
+
+    def __init__(self, listener: socket.socket) -> None:
+        super().__init__(fileno=listener.detach())
+        self._accepted = WeakSet[socket.socket]()
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        connection, address = super().accept()
+        if sum(each.fileno() >= 0 for each in self._accepted) >= MOST_CONNECTIONS:
+            connection.close()
+            raise ConnectionAbortedError  # the event loop goes on
+        self._accepted.add(connection)
+        return connection, address
+
+
+class _BoundedLoop(asyncio.SelectorEventLoop):
+    """Event loop that bounds the time of a handshake of TLS."""
+
+    async def create_server(self, *arguments: Any, **named: Any) -> asyncio.Server:
+        if named.get("ssl") is not None:
+            named["ssl_handshake_timeout"] = HEAD_SECONDS
+        return await super().create_server(*arguments, **named)
 
 
 class HttpServer:
@@ -115,7 +141,7 @@ class HttpServer:
                 **options,
             )
         )
-        threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True).start()
+        threading.Thread(target=self._run, args=(listener,), name="http", daemon=True).start()
         if self._tls is not None:
             threading.Thread(target=self._watch, name="http certificates", daemon=True).start()
 
@@ -130,6 +156,10 @@ class HttpServer:
         with suppress(InvalidInputError, OSError):
             Certificates.load(settings)  # `tls` could not go back to the certificate that it has
             tls.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
+
+    def _run(self, listener: socket.socket) -> None:
+        with asyncio.Runner(loop_factory=_BoundedLoop) as runner:
+            runner.run(self._server.serve([listener]))
 
     def _watch(self) -> None:
         """Look at the files of the certificate for as long as the process runs, and use new ones."""
@@ -148,7 +178,7 @@ def _listen(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return _BoundedListener(socket.create_server(address[:2], family=family, backlog=_BACKLOG))
     except OSError as error:
         raise InvalidInputError(
             f"the HTTP port cannot listen on {host}:{port}: {error.strerror}; give another one with "

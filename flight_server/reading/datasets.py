@@ -180,7 +180,7 @@ class Datasets:
         """
         view = self._catalog.view(reference)
         if with_effects and not view.is_whole:
-            raise self._catalog.missing(reference.name)
+            raise self._catalog.missing(reference.name, " as a whole")
         entries = version_entries(view.snapshot, first, last, limit=limit, with_effects=with_effects)
         return entries if view.is_whole else [replace(entry, metadata={}) for entry in entries]
 

@@ -295,7 +295,7 @@ class Reads:
         """
         view = self._catalog.view(command.dataset)
         if view.hides_rows:
-            raise self._catalog.missing(command.dataset.name)
+            raise self._catalog.missing(command.dataset.name, " as a whole")
         return explain_plan(view.snapshot, plan_view(view, self._options(command, view)), analyze=analyze)
 
     def _options(self, command: ScanCommand, view: View) -> ScanOptions:

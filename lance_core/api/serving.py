@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from lance_core.pool import map_ahead, set_worker_niceness
     from lance_core.process.counters import CacheUse, Observer, event_counts, observe
     from lance_core.process.deferred import DeferredError
+    from lance_core.process.readers import Reader
     from lance_core.scan.changes import Changes as RowDifferences
     from lance_core.scan.changes import RowSet, compare_versions
     from lance_core.scan.explain import Explanation, PrunedPlan
@@ -172,6 +173,7 @@ __all__ = [
     "Mode",
     "Observer",
     "PrunedPlan",
+    "Reader",
     "RowDifferences",
     "RowSet",
     "ScanOptions",
@@ -319,6 +321,7 @@ _LATE = {
     "ROW_ADDRESS": "lance_core.scan.plan.projection",
     "ROW_ID": "lance_core.scan.plan.projection",
     "ROW_OFFSET": "lance_core.scan.plan.projection",
+    "Reader": "lance_core.process.readers",
     "RowDifferences": "lance_core.scan.changes:Changes",
     "RowSet": "lance_core.scan.changes",
     "SEARCHES": "lance_core.scan.plan.nearest",

@@ -36,7 +36,27 @@ from lance_core.expressions.tree import (
     StartsWith,
     StoredJson,
 )
+from lance_core.process.readers import look_at_reader
 from lance_core.schema.arrow_values import scalar_of
+
+MOST_HELD_BYTES = 64 << 20
+"""Bytes of values that the evaluation of an expression on several rows may hold. Rows with more are divided.
+"""
+
+MOST_ROW_BYTES = 256 << 20
+"""Bytes of values that the evaluation of an expression on one row may hold."""
+
+MOST_RESULT_BYTES = 1 << 30
+"""Most bytes of the values of an expression on one batch."""
+
+_MOST_GROWTH = 1 << 16
+"""Bytes by which a constant that is computed may be larger than the constants that it is computed from."""
+
+_TEXTS = (pa.StringScalar, pa.LargeStringScalar, pa.BinaryScalar, pa.LargeBinaryScalar)
+
+
+class _TooLargeError(Exception):
+    """The values for a batch have too many bytes."""
 
 
 def passing(expression: Expression, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -51,14 +71,30 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:
     `batch` has the top-level columns that the expression names, with nested values inside their structs.
 
     Raises:
-        InvalidInputError: a value has no result, as for a division by zero or a cast that does not fit.
+        InvalidInputError: a value has no result, as for a division by zero or a cast that does not fit; or
+            the values for one row, or the results for all rows, have too many bytes.
     """
+    num_rows = batch.num_rows
     try:
         result = _evaluate(expression, batch)
+        if isinstance(result, pa.Scalar):
+            _check_held(_size(result) * num_rows, num_rows)
+            result = pa.repeat(result, num_rows)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidInputError(f"the expression has no value: {error}") from error
-    if isinstance(result, pa.Scalar):
-        return pa.repeat(result, batch.num_rows)
+    except (_TooLargeError, pa.ArrowCapacityError):
+        if num_rows < 2:
+            raise InvalidInputError(
+                f"the values of the expression for one row have more than {MOST_ROW_BYTES} bytes"
+            ) from None
+        look_at_reader()
+        middle = num_rows // 2
+        halves = [evaluate(expression, part) for part in (batch.slice(0, middle), batch.slice(middle))]
+        if sum(half.nbytes for half in halves) > MOST_RESULT_BYTES:
+            raise InvalidInputError(
+                f"the values of the expression for {num_rows} rows have more than {MOST_RESULT_BYTES} bytes"
+            ) from None
+        return pa.concat_arrays(halves)
     return result
 
 
@@ -83,17 +119,44 @@ def _run(expression: Expression, batch: pa.RecordBatch, *, late: bool = False) -
 
     Other operands are evaluated before their node, from a list instead of by recursion, so that depth costs
     no stack.
+
+    Raises:
+        _TooLargeError: the values of operands that wait for their nodes have too many bytes.
     """
     values: list[Any] = []
+    sizes: list[int] = []
+    num_rows, held = batch.num_rows, 0
     for node in _operands_first(expression, late):
+        kind = type(node)
         if late and (choose := _choice(node)) is not None:
-            values.append(choose(node, _Later(node, batch)))
-            continue
-        count = len(node.operands)
-        operands = values[len(values) - count :]
-        del values[len(values) - count :]
-        values.append(_EVALUATORS[type(node)](node, operands, batch))
+            value = choose(node, _Later(node, batch))
+        else:
+            first = len(values) - len(node.operands)
+            operands = values[first:]
+            constants = 0
+            if kind is Call or kind is Case:  # a constant may become the value of every row
+                constants = sum(_size(each) for each in operands if isinstance(each, _TEXTS))
+            _check_held(held + constants * num_rows, num_rows)
+            value = _EVALUATORS[kind](node, operands, batch)
+            held -= sum(sizes[first:])
+            del values[first:], sizes[first:]
+        size = num_rows >> 3 if kind in _CONDITIONS else 0 if kind in _STORED else _size(value)
+        held += size
+        values.append(value)
+        sizes.append(size)
     return values[0]
+
+
+def _size(value: Datum) -> int:
+    """Return the bytes of an array, or of a constant text."""
+    if isinstance(value, pa.Scalar):
+        return len(value.as_buffer()) if isinstance(value, _TEXTS) and value.is_valid else 0
+    return int(value.nbytes)
+
+
+def _check_held(num_bytes: int, num_rows: int) -> None:
+    if num_bytes > (MOST_HELD_BYTES if num_rows > 1 else MOST_ROW_BYTES):
+        raise _TooLargeError
 
 
 def _choice(node: Expression) -> Callable[[Any, Operands], Datum] | None:
@@ -290,7 +353,10 @@ def _applied(node: Call, arguments: list[Datum]) -> Datum:
         arguments = [pa.repeat(arguments[0], length), *arguments[1:]]
     if node.function in ARITHMETIC:
         return ARITHMETIC[node.function](arguments, node.data_type)
-    return FUNCTIONS[node.function].compute(*arguments)
+    function = FUNCTIONS[node.function]
+    if function.most_bytes is not None:
+        _check_held(function.most_bytes(*arguments), len(arguments[0]))
+    return function.compute(*arguments)
 
 
 def _arrow(node: ArrowExpression, operands: list[Datum], batch: pa.RecordBatch) -> Datum:
@@ -327,6 +393,12 @@ _EVALUATORS: dict[type[Expression], Callable[[Any, list[Any], pa.RecordBatch], D
 }
 
 
+_CONDITIONS = frozenset((Comparison, DistinctFrom, IsIn, IsNull, And, Or, Not, Like, StartsWith))
+"""Nodes whose values are true or false."""
+
+_STORED = frozenset((Column, StoredJson, Literal))
+"""Nodes whose values are there already."""
+
 _CHOICES: dict[type[Expression] | str, Callable[[Any, Operands], Datum]] = {
     And: _and,
     Or: _or,
@@ -345,9 +417,17 @@ def folded(expression: Expression) -> Expression:
     """Return the value of the expression as a literal if all operands are literals, otherwise the expression.
 
     Raises:
-        InvalidInputError: the literals have no result, as for a division by zero.
+        InvalidInputError: the literals have no result, as for a division by zero, or a result that is too
+            long.
     """
     operands = expression.operands
-    if not operands or not all(isinstance(operand, Literal) for operand in operands):
+    literals = [operand for operand in operands if isinstance(operand, Literal)]
+    if not operands or len(literals) < len(operands):
         return expression
-    return Literal(evaluate(expression, _ONE_ROW)[0])
+    value = evaluate(expression, _ONE_ROW)[0]
+    if _size(value) > sum(_size(each.value) for each in literals) + _MOST_GROWTH:
+        raise InvalidInputError(
+            f"a constant of {_size(value)} bytes is computed from short ones; it may be at most "
+            f"{_MOST_GROWTH} bytes longer"
+        )
+    return Literal(value)

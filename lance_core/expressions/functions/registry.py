@@ -29,11 +29,14 @@ class Function:
             array; constant other arguments are scalars.
         keeps_nulls: Whether the result is null only if an argument is null, and the schemas of the reference
             say so.
+        most_bytes: Returns the most bytes that the result for the arguments of `compute` can have. None: no
+            constant makes the result much larger than the arguments.
     """
 
     bind: Callable[[str, Sequence[Expression]], Bound]
     compute: Callable[..., Datum]
     keeps_nulls: bool = False
+    most_bytes: Callable[..., int] | None = None
 
 
 def expect(name: str, arguments: Sequence[Expression], least: int, most: int | None = None) -> None:

@@ -150,6 +150,22 @@ def _regexp_replace(
     return pc.replace_substring_regex(text, wanted, replacement.as_py(), max_replacements=most)
 
 
+def _most_regexp_replaced(
+    text: Datum, pattern: pa.Scalar, replacement: pa.Scalar, flags: pa.Scalar | None = None
+) -> int:
+    letters = "" if flags is None else flags.as_py() or ""
+    wanted = _pattern(pattern, pa.scalar(letters.replace("g", "")))
+    if wanted is None or not replacement.is_valid:
+        return 0
+    matches = pc.sum(pc.count_substring_regex(text, wanted)).as_py() if "g" in letters else None
+    matches = (
+        len(text) if matches is None else matches + len(text)
+    )  # and an empty one at the end of each text
+    by = replacement.as_py()
+    # Matches do not overlap, so that one reference inserts no more than the whole text.
+    return int(text.nbytes * (1 + by.count("\\")) + matches * len(by.encode()))
+
+
 def _bind_replace(name: str, arguments: Sequence[Expression]) -> Bound:
     expect(name, arguments, 3)
     text = as_text(name, arguments[0])
@@ -162,6 +178,17 @@ def _replace(text: Datum, part: pa.Scalar, replacement: pa.Scalar) -> Datum:
     if not part.as_py():  # between all characters
         return pc.replace_substring_regex(text, "", replacement.as_py().replace("\\", r"\\"))
     return pc.replace_substring(text, part.as_py(), replacement.as_py())
+
+
+def _most_replaced(text: Datum, part: pa.Scalar, replacement: pa.Scalar) -> int:
+    growth = (
+        len(replacement.as_py().encode()) - len(part.as_py().encode())
+        if part.is_valid and replacement.is_valid
+        else 0
+    )
+    if growth <= 0 or not part.as_py():
+        return 0
+    return int(text.nbytes + growth * (pc.sum(pc.count_substring(text, part.as_py())).as_py() or 0))
 
 
 def _bind_substring(name: str, arguments: Sequence[Expression]) -> Bound:
@@ -204,6 +231,10 @@ def _repeat(text: Datum, count: pa.Scalar) -> Datum:
     return pc.binary_repeat(text, max(count.as_py(), 0))
 
 
+def _most_repeated(text: Datum, count: pa.Scalar) -> int:
+    return int(text.nbytes) * max(int(count.as_py()), 0)
+
+
 def _padded(kernel: Callable[..., Datum]) -> Function:
     """Return the function `lpad(text, length [, filling])` or `rpad`. Longer texts are cut at the end."""
 
@@ -222,7 +253,10 @@ def _padded(kernel: Callable[..., Datum]) -> Function:
         padded = kernel(text, width=width, padding=" " if filling is None else filling.as_py())
         return pc.utf8_slice_codeunits(padded, 0, width)
 
-    return Function(bind, compute)
+    def most_bytes(text: Datum, length: pa.Scalar, filling: pa.Scalar | None = None) -> int:
+        return int(text.nbytes) + len(text) * max(int(length.as_py()), 0) * (1 if filling is None else 4)
+
+    return Function(bind, compute, most_bytes=most_bytes)
 
 
 def _bind_position(name: str, arguments: Sequence[Expression]) -> Bound:
@@ -282,6 +316,17 @@ def _bind_concat(name: str, arguments: Sequence[Expression]) -> Bound:
 def _concat(*texts: Datum) -> Datum:
     return pc.binary_join_element_wise(
         *texts, pa.scalar("", texts[0].type), null_handling="replace", null_replacement=""
+    )
+
+
+def _most_joined(*texts: Datum) -> int:
+    """Return the bytes of texts that are joined row by row. At least one of them is an array."""
+    num_rows = max(len(text) for text in texts if isinstance(text, pa.Array))
+    return sum(
+        int(text.nbytes)
+        if isinstance(text, pa.Array)
+        else num_rows * (len(text.as_buffer()) if text.is_valid else 0)
+        for text in texts
     )
 
 
@@ -393,6 +438,11 @@ def _concat_ws(*parts: Datum) -> Datum:
     return pc.binary_join_element_wise(*texts, separator, null_handling="skip")
 
 
+def _most_separated(*parts: Datum) -> int:
+    *texts, separator = parts
+    return _most_joined(*texts) + (len(texts) - 1) * _most_joined(texts[0], separator)
+
+
 _LENGTH = _measured(pc.utf8_length, of_bytes=False)
 _SUBSTRING = Function(_bind_substring, _substring)
 _SUBSTRING_INDEX = Function(_bind_substring_index, _substring_index)
@@ -419,24 +469,24 @@ FUNCTIONS = {
     "regexp_count": Function(
         lambda name, arguments: (_bind_regexp_like(name, arguments)[0], pa.int64()), _regexp_count
     ),
-    "regexp_replace": Function(_bind_regexp_replace, _regexp_replace),
-    "replace": Function(_bind_replace, _replace),
+    "regexp_replace": Function(_bind_regexp_replace, _regexp_replace, most_bytes=_most_regexp_replaced),
+    "replace": Function(_bind_replace, _replace, most_bytes=_most_replaced),
     "substr": _SUBSTRING,
     "substring": _SUBSTRING,
     "left": Function(_bind_sized, _left),
     "right": Function(_bind_sized, _right),
-    "repeat": Function(_bind_sized, _repeat),
+    "repeat": Function(_bind_sized, _repeat, most_bytes=_most_repeated),
     "lpad": _padded(pc.utf8_lpad),
     "rpad": _padded(pc.utf8_rpad),
     "strpos": _POSITION,
     "instr": _POSITION,
     "split_part": Function(_bind_split_part, _split_part),
-    "concat": Function(_bind_concat, _concat),
-    "concat_ws": Function(_bind_concat_ws, _concat_ws),
+    "concat": Function(_bind_concat, _concat, most_bytes=_most_joined),
+    "concat_ws": Function(_bind_concat_ws, _concat_ws, most_bytes=_most_separated),
     "levenshtein": Function(_bind_levenshtein, _levenshtein),
     "ascii": Function(_bind_ascii, _ascii),
     "chr": Function(_bind_chr, _chr),
     "substr_index": _SUBSTRING_INDEX,
     "substring_index": _SUBSTRING_INDEX,
-    "||": Function(_bind_join, _join, keeps_nulls=True),
+    "||": Function(_bind_join, _join, keeps_nulls=True, most_bytes=_most_joined),
 }

@@ -20,6 +20,7 @@ from lance_core.pool import Flow, worker_pool
 from lance_core.process.counters import observed, step
 from lance_core.process.deferred import Lookahead, Results
 from lance_core.process.forks import check_process
+from lance_core.process.readers import check_fits_reader, for_reader, look_at_reader
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.run.budget import MemoryBudget, Reservation
@@ -36,6 +37,8 @@ _ALONE_BYTES = 1 << 20
 # Decoded bytes of a job, such as that of many fragments of few rows, which is mostly work of the interpreter.
 # Threads would only take its lock from each other: the calling thread does such a job in its turn.
 _TINY_BYTES = 64 << 10
+# Time between two looks whether somebody waits for a job that takes long.
+_LOOK_SECONDS = 0.1
 # Time after which a reader counts as stalled. Others may then use the memory of what is decoded ahead of it.
 _STALLED_SECONDS = 0.5
 # Decoded bytes that a stream asks for, however little room the budget has. Of a budget with a small limit it
@@ -128,7 +131,7 @@ class Job(Generic[W]):
     def begin(self, is_remote: bool, flow: Flow) -> None:
         """Hand the reads to worker threads, as a part of a flow."""
         pool = worker_pool(is_remote)
-        run = observed(run_reads)
+        run = for_reader(observed(run_reads))
         self._futures = [
             pool.submit(run, group, flow=flow, num_bytes=sum(read.num_bytes for read in group))
             for group in _grouped(self.work.reads, pool.num_threads, is_remote)
@@ -148,7 +151,18 @@ class Job(Generic[W]):
     def results(self) -> Iterator[Any]:
         """Yield the result of each read, up to the first that fails. Raises the error of that read."""
         for future in self._futures:
+            while not self._has_ended(future):
+                look_at_reader()
             yield from future.result()
+
+    @staticmethod
+    def _has_ended(future: Future[Results[Any]]) -> bool:
+        """Wait for some work, but no longer than `_LOOK_SECONDS`. Return whether it has ended."""
+        try:
+            future.exception(_LOOK_SECONDS)
+        except TimeoutError:
+            return False
+        return True
 
     def give_back(self) -> None:
         """Drop the results and their reservation. A read that runs now ends, and its result is dropped."""
@@ -187,6 +201,7 @@ def run_ahead(
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
+        InvalidInputError: the caller that the thread reads for cannot take a row.
         UnsupportedFeatureError: the process was forked since the first job.
     """
     process = os.getpid()
@@ -199,10 +214,12 @@ def run_ahead(
     growth = 1.0
     try:
         while True:
+            look_at_reader()
             _begin_again(begun, budget, is_remote, flow)
             room = 1 if num_alone > 1 else most_jobs
             while len(begun) < room and (work := upcoming.peek(wait=not begun)) is not None:
                 num_bytes = _estimate(work)
+                check_fits_reader(num_bytes)
                 if begun and not is_remote and num_bytes <= _TINY_BYTES:
                     break
                 reservation = budget.reserve(int(num_bytes * growth), required=not begun)

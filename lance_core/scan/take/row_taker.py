@@ -21,9 +21,10 @@ from lance_core.errors import InvalidInputError
 from lance_core.kernels import PlainPages, take_rows
 from lance_core.pool import map_ahead, run_all
 from lance_core.process.counters import TAKEN_ROWS, note, note_rows, step
+from lance_core.process.readers import check_fits_reader
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.plan.projection import DataColumn, Projection, descriptor_column
+from lance_core.scan.plan.projection import ComputedColumn, DataColumn, Projection, descriptor_column
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.blobs import described_bytes
 from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, pages_at, take_together
@@ -136,7 +137,8 @@ class RowTaker:
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows at live addresses in batches of about `aimed_bytes`.
 
-        The size of rows is estimated from the batch before, also from a batch of an earlier call. Values of
+        The size of rows is estimated from the batch before, also from a batch of an earlier call, and that of
+        the first rows from metadata. Values of
         blobs may differ too much for that: their sizes are read first.
 
         Raises:
@@ -144,15 +146,30 @@ class RowTaker:
         """
         start = 0
         while start < len(addresses):
-            known_rows, known_bytes = self._last
-            most = max(_FIRST_ROWS, _MOST_GROWTH * known_rows)
-            rows = max(1, min(most, aimed_bytes * known_rows // max(known_bytes, 1)))
+            rows = self._num_next(addresses[start:], aimed_bytes)
             rows = self._fitting(addresses[start : start + rows], aimed_bytes)
             with step("decode"):
                 batch = self.of_live(addresses[start : start + rows])
             self._last = batch.num_rows, batch.get_total_buffer_size()
             start += rows
             yield batch
+
+    def _num_next(self, addresses: Keys, aimed_bytes: int) -> int:
+        """Return how many of the rows at addresses the next batch is to have, by the size of the last batch.
+
+        The first batch has few rows, and one row if the values of a column are computed: only that tells
+        their size.
+        """
+        known_rows, known_bytes = self._last
+        if known_bytes:
+            most = max(_FIRST_ROWS, _MOST_GROWTH * known_rows)
+            return max(1, min(most, aimed_bytes * known_rows // known_bytes))
+        first = addresses[:_FIRST_ROWS]
+        num_bytes = self.estimated_bytes(first) / len(first)
+        check_fits_reader(num_bytes)
+        if any(isinstance(column, ComputedColumn) for column in self._projection.columns):
+            return 1
+        return max(1, min(_FIRST_ROWS, int(aimed_bytes / max(num_bytes, 1))))
 
     def plain_values(self, addresses: Keys) -> PlainParts | None:
         """Return the places of the values of the first column at live addresses, for kernels that use them in

@@ -21,6 +21,7 @@ from lance_core.errors import (
     DatasetNotFoundError,
     InvalidInputError,
     LanceError,
+    StorageError,
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
@@ -42,6 +43,18 @@ def catalog_of(root: Path) -> Catalog:
 
 def fragment_rows(catalog: Catalog, name: str) -> int:
     return catalog.open(DatasetReference(name)).manifest.fragments[0].num_rows
+
+
+def test_in_a_root_that_is_gone_nothing_is_missing(tmp_path: Path) -> None:
+    """T40: a mount that is gone, or a lost permission, must not look like datasets that were dropped."""
+    catalog = catalog_of(write(tmp_path / "root" / "trips.lance").parent)
+    (tmp_path / "root").rename(tmp_path / "away")
+    for ask in (catalog.names, lambda: catalog.open(DatasetReference("trips")), lambda: catalog.has("trips")):
+        with pytest.raises(StorageError, match="the root cannot be listed: No such file"):
+            ask()
+    (tmp_path / "away").rename(tmp_path / "root")
+    assert list(catalog.names()) == ["trips"]
+    assert catalog.has("trips")
 
 
 def test_names_are_paths_without_the_suffix(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -26,16 +27,23 @@ app()
 """
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+@contextmanager
+def _bounded(folder: Path, *options: str) -> Iterator[RunningServer]:
     """A server with few connections and little patience."""
-    folder = tmp_path_factory.mktemp("small")
-    arguments = ["serve", str(folder), "--port", "0", "--http-port", "0"]
+    arguments = ["serve", str(folder), "--port", "0", "--http-port", "0", *options]
     process = ForkedProcess(arguments, folder / "log", os.environ, _SMALL_BOUNDS)
     uri, http = (process.stdout.readline().rstrip("\n") for _ in range(2))
     server = RunningServer(process, uri, folder / "log", http)
-    yield server
-    server.kill()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    with _bounded(tmp_path_factory.mktemp("small")) as server:
+        yield server
 
 
 def _connect(server: RunningServer) -> socket.socket:
@@ -81,6 +89,25 @@ def test_more_connections_than_allowed_are_closed(small: RunningServer) -> None:
             client.close()
     assert closed >= 30 - 8
     assert get(f"{small.http}/healthz").status == 200
+
+
+def test_connections_without_a_handshake_count_and_end(tmp_path: Path) -> None:
+    """With TLS, silent clients held any number of descriptors for a minute: the other port had none left."""
+    certificate = Certificate.make()
+    certificate.write(tmp_path)
+    pair = ("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
+    with _bounded(tmp_path, *pair) as server, ExitStack() as clients:
+        idle = server.statistics().num_fds()
+        silent = [clients.enter_context(_connect(server)) for _ in range(30)]
+        time.sleep(0.2)
+        assert server.statistics().num_fds() <= idle + 8
+        until = time.monotonic() + 10
+        for client in silent:  # the bound of a handshake is one second
+            client.settimeout(until - time.monotonic())
+            with suppress(ConnectionResetError):
+                assert client.recv(1) == b""
+        context = ssl.create_default_context(cadata=certificate.certificate.decode())
+        assert get(f"{server.http}/healthz", context=context).status == 200
 
 
 @pytest.mark.parametrize(

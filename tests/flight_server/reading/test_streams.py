@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import grpc
 import lance
@@ -18,7 +19,7 @@ from pyarrow import flight
 
 import flight_client
 import lance_core
-from support.raw_flight import SERVICE, call, scan_json, ticket
+from support.raw_flight import SERVICE, action, call, scan_json, ticket
 from support.served import Root, StartServer
 from support.server import RunningServer
 
@@ -140,6 +141,50 @@ def test_a_client_that_leaves_stops_its_decoding(large: Path, serve: StartServer
     assert until(is_quiet)
     assert call(server.address, "DoGet", ticket(scan_json("large", limit=5))).code is grpc.StatusCode.OK
     assert until(lambda: usage.num_threads() < 60), usage.num_threads()
+
+
+@pytest.mark.parametrize("read", ["count_rows", "explain_scan", "scan", "aggregate"])
+def test_reads_without_a_batch_end_with_their_client(read: str, large: Path, serve: StartServer) -> None:
+    """T30: no row is found, so the server learns from no failed send that the client has left."""
+    slow = "levenshtein(repeat(cast(c0 as string), 4), repeat(cast(c1 as string), 4)) < 0"
+    asked = {"dataset": "large", "filter": slow}
+    methods = {
+        "count_rows": ("DoAction", action("count_rows", json.dumps(asked).encode())),
+        "explain_scan": (
+            "DoAction",
+            action("explain_scan", json.dumps({"scan": asked, "analyze": True}).encode()),
+        ),
+        "scan": ("DoGet", ticket(json.dumps({"scan": asked}).encode())),
+        "aggregate": (
+            "DoGet",
+            ticket(json.dumps({"aggregate": asked | {"aggregates": {"n": "sum(c0)"}}}).encode()),
+        ),
+    }
+    server = serve(large)
+    usage = server.statistics()
+    assert call(server.address, *methods[read], timeout=1).code is grpc.StatusCode.DEADLINE_EXCEEDED
+    left_at = sum(usage.cpu_times()[:2])
+
+    def is_quiet() -> bool:
+        before = sum(usage.cpu_times()[:2])
+        time.sleep(0.5)
+        return sum(usage.cpu_times()[:2]) - before < 0.1
+
+    assert until(is_quiet)
+    assert sum(usage.cpu_times()[:2]) - left_at < 10  # the whole read takes half a minute
+    assert call(server.address, "DoGet", ticket(scan_json("large", limit=5))).code is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("asked", [{"scan": {}}, {"take": {"offsets": [0, 0]}}], ids=["scan", "take"])
+def test_a_row_that_no_message_can_carry(asked: dict[str, Any], tmp_path: Path, serve: StartServer) -> None:
+    """T29: one text in 4000 columns would take 4 GB, and then not be sent."""
+    lance_core.write_dataset(pa.table({"t": ["x" * (1 << 20)]}), tmp_path / "wide.lance")
+    ((kind, fields),) = asked.items()
+    command = {kind: {"dataset": "wide", "columns": {f"c{i}": "t" for i in range(4000)}, **fields}}
+    server = serve(tmp_path)
+    outcome = call(server.address, "DoGet", ticket(json.dumps(command).encode()))
+    assert outcome.code is grpc.StatusCode.INVALID_ARGUMENT, outcome.details
+    assert "fewer columns" in outcome.details
 
 
 def test_slow_clients_cost_little_memory_and_harm_nobody(

@@ -271,7 +271,7 @@ def test_plans_and_facts_do_not_count_hidden_rows(tmp_path: Path) -> None:
         ("get_config", {}),
         ("list_versions", {"rows": True}),
     ):
-        with pytest.raises(DatasetNotFoundError, match="no dataset that you may read is named 't'"):
+        with pytest.raises(DatasetNotFoundError, match="that you may read as a whole is named 't'"):
             ACTIONS[action].run(ana, json.dumps({"dataset": "t", **body}).encode())
     with pytest.raises(DatasetNotFoundError):
         ACTIONS["explain_scan"].run(ana, b'{"scan": {"dataset": "t"}}')

@@ -347,6 +347,11 @@ def test_hints_name_only_what_the_caller_may_use(granted: Granted) -> None:
             channel, "GetSchema", path_descriptor("elsewhere", "secre"), headers=headers_of("reader")
         )
         assert "secret" not in str(outcome.report["message"])
+        request = action("validate", b'{"dataset": "shop/getschema"}')
+        outcome = call_on(channel, "DoAction", request, headers=headers_of("of rows"))
+        told = "no dataset that you may read as a whole is named 'shop/getschema'"
+        assert str(outcome.report["message"]).partition(";")[0] == told
+        assert "did you mean 'shop/getschema'" not in str(outcome.report["message"])
 
 
 def test_creation_tells_nothing(granted: Granted) -> None:

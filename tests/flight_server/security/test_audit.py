@@ -103,3 +103,20 @@ def test_staged_uploads_and_their_commits(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"audit_log.*not a file for the audit log"):
         Settings.resolve(str(tmp_path), {"audit_log": str(tmp_path / "missing" / "file")}, {})
+
+
+def test_a_line_that_cannot_be_written(tmp_path: Path) -> None:
+    """T40, T46: a full disk stops no call, and an event of the log tells which line is lost."""
+    lance_core.write_dataset(ROWS, tmp_path / "root" / "t.lance")
+    options = ("--audit-log", "/dev/full", "--log-format", "json")
+    with serving(tmp_path / "root", tmp_path / "server.log", *options) as server:
+        with server.client() as client:
+            act(client, "create_tag", dataset="t", tag="gold")
+            with pytest.raises(KeyError):
+                act(client, "describe", dataset="missing")
+        lines = lines_of(server.log_file)
+    failed = [line for line in lines if line["event"] == "audit_failed"]
+    assert [line["lost"] for line in failed] == ["change", "refused"]
+    assert all("/dev/full cannot be written: No space left on device" in line["message"] for line in failed)
+    told = {line["request_id"] for line in lines if line["event"] in ("change", "refused")}
+    assert told == {line["request_id"] for line in failed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -83,6 +84,85 @@ def test_catastrophic_patterns_take_linear_time() -> None:
     assert passing(parse_filter("regexp_like(s, '^(a+)+$')", batch.schema), batch).to_pylist() == [False]
     assert passing(parse_filter("s LIKE '%a%a%a%a%a%a%a%a%b'", batch.schema), batch).to_pylist() == [False]
     assert time.process_time() - started < 2
+
+
+GROWING = [
+    "repeat(s, 65536)",
+    "lpad(s, 65536)",
+    "rpad(s, 65536, 'é')",
+    "replace(s, 'a', '{long}')",
+    "regexp_replace(s, '.', '{long}', 'g')",
+    "regexp_replace(s, '(.*)', '{references}')",
+    "s || '{long}'",
+    "concat(s, '{long}', s)",
+    "concat_ws('{long}', s, s, s)",
+    "CASE WHEN s > '5' THEN '{long}' ELSE s END",
+    "coalesce(nullif(s, s), '{long}')",
+    "concat(repeat(s, 10000), repeat(s, 10000), repeat(s, 10000), repeat(s, 10000), repeat(s, 10000))",
+]
+
+
+@contextlib.contextmanager
+def most_bytes() -> Iterator[list[int]]:
+    """Yield a list that has the most bytes that Arrow held in the block after its end."""
+    usual, found = pa.default_memory_pool(), [0]
+    pool = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(pool)
+    try:
+        yield found
+    finally:
+        found[0] = pool.max_memory()
+        pa.set_memory_pool(usual)
+
+
+@pytest.mark.parametrize("text", GROWING)
+def test_long_values_are_computed_in_parts(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T20: the values of all rows have up to 400 MB, and are never there together."""
+    monkeypatch.setattr("lance_core.expressions.evaluate.MOST_HELD_BYTES", 4 << 20)
+    batch = pa.record_batch({"s": pa.array([f"{row % 10}aaaa56789" for row in range(600)])})
+    text = text.format(long="z" * 70_000, references="\\1" * 60_000)
+    with most_bytes() as found:
+        assert passing(parse_filter(f"octet_length({text}) > 1000", batch.schema), batch).true_count > 200
+    assert found[0] < 16 << 20
+
+
+PARTS = [
+    *sql_cases.PLAIN_FILTERS,
+    *sql_cases.PLAIN_EXPRESSIONS,
+    "repeat(s, 3) || replace(s, 'a', 'bcd')",
+    "repeat(dict, 2)",
+    "CASE WHEN x <> 0 THEN 10 / x ELSE 0 END",
+]
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_parts_give_the_same_values(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T20: the values do not depend on the parts in which they are computed."""
+    (batch,) = sql_cases.PLAIN.combine_chunks().to_batches()
+    try:
+        expression = parse_expression(text, batch.schema)
+        whole = evaluate(expression, batch)
+    except InvalidInputError:
+        pytest.skip("has no value")
+    monkeypatch.setattr("lance_core.expressions.evaluate.MOST_HELD_BYTES", whole.nbytes // 2)
+    parts = evaluate(expression, batch)
+    assert (str(parts.to_pylist()), parts.type) == (str(whole.to_pylist()), whole.type)
+
+
+def test_what_is_too_long_for_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """T20: values that do not fit, and constants that are computed when an expression is bound."""
+    batch = pa.record_batch({"s": pa.array(["abc"] * 100)})
+    for text, words in [
+        ("length(repeat(repeat(s, 60000), 60000)) > 0", "for one row have more than"),
+        ("s = repeat(repeat('x', 60000), 60000)", "for one row have more than"),
+        ("s = repeat('xx', 65000)", "computed from short ones"),
+    ]:
+        with pytest.raises(InvalidInputError, match=words):
+            passing(parse_filter(text, batch.schema), batch)
+    monkeypatch.setattr("lance_core.expressions.evaluate.MOST_HELD_BYTES", 1 << 20)
+    monkeypatch.setattr("lance_core.expressions.evaluate.MOST_RESULT_BYTES", 4 << 20)
+    with pytest.raises(InvalidInputError, match="rows have more than 4194304 bytes"):
+        evaluate(parse_expression("repeat(s, 60000)", batch.schema), batch)
 
 
 WORDS = r"""

@@ -1,6 +1,7 @@
 """Single rows by offset, row id and row address, beside the reference."""
 
 import os
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +14,12 @@ import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.file.metadata import read_file_metadata
 from lance_core.pool import run_all
+from lance_core.process.readers import Reader
 from lance_core.proto import table_pb2
 from lance_core.scan.files.cache import FileCache
-from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES
-from lance_core.scan.plan.projection import project_taken
+from lance_core.scan.plan.bind import bind_columns
+from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ScanOptions
+from lance_core.scan.plan.projection import project, project_taken
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.scanner import row_taker
 from lance_core.scan.take.keys import as_keys
@@ -518,6 +521,33 @@ def test_lists_of_a_fixed_size_in_2_0_files(writer, tmp_path: Path) -> None:
     for number in (1, 7, 500):
         rows = rng.integers(0, count, number).tolist()
         assert lance_core.dataset(tmp_path / "d").take(rows).to_pylist() == table.take(rows).to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [({"n": "n + 1"}, 1), ({"wide": "wide || x'00'"}, 1), (["n"], 16), (["wide"], 4)],
+    ids=["computed", "wide and computed", "short", "wide"],
+)
+def test_the_first_rows_of_a_take_fit_what_is_aimed_at(tmp_path, columns, expected):
+    """T29: 16 rows with many computed columns filled the memory before the size of a row was known."""
+    table = pa.table({"n": range(40), "wide": [bytes(250_000)] * 40})
+    snapshot = lance_core.write_dataset(table, str(tmp_path / "wide.lance")).snapshot
+    schema = snapshot.manifest.schema
+    projection = (
+        project(schema, ScanOptions(columns=None, computed=bind_columns(schema, columns)))
+        if isinstance(columns, dict)
+        else project_taken(schema, columns)
+    )
+    taker = RowTaker(snapshot, projection, FileCache())
+    addresses = taker.addresses.at_offsets(np.arange(40, dtype=np.uint64))
+    batches = list(taker.batches(addresses, 1 << 20))
+    assert batches[0].num_rows == expected
+    assert sum(batch.num_rows for batch in batches) == 40
+    with (
+        Reader(lambda: None, 200_000).waiting(),
+        pytest.raises(InvalidInputError, match="fewer columns") if "wide" in columns else nullcontext(),
+    ):
+        list(RowTaker(snapshot, projection, FileCache()).batches(addresses, 1 << 20))
 
 
 @pytest.mark.parametrize("num_rows", [0, 1, 5000])
