@@ -19,6 +19,7 @@ import pytest
 
 import lance_core
 from lance_core.schema.arrow_values import array_of, array_of_scalars, array_of_texts, numbers_of, scalar_of
+from support.each_case import each_case
 
 ROWS = 3000
 INDICES = {
@@ -171,7 +172,7 @@ def test_arrays_of_other_types_are_refused() -> None:
             numbers_of(array)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "data_type"),
     [
         (None, pa.int64()),

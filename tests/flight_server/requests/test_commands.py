@@ -38,6 +38,7 @@ from flight_server.requests.commands import (
 )
 from flight_server.requests.names import DatasetReference
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
+from support.each_case import each_case
 
 
 def scan(**fields: Any) -> bytes:
@@ -326,7 +327,7 @@ def test_flight_sql_is_refused_by_name(message: str) -> None:
         parse_command(data.SerializeToString())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "message"),
     [
         (b"", "neither JSON"),

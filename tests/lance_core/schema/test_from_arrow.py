@@ -14,6 +14,7 @@ from lance_core.proto import file_pb2
 from lance_core.schema import schema_from_arrow, storage_type
 from lance_core.storage import storage_for
 from lance_core.table.snapshot import read_manifest
+from support.each_case import each_case
 
 BFLOAT16 = pa.field(
     "item",
@@ -49,7 +50,7 @@ def _reference_fields(schema: pa.Schema, path: Path) -> list[file_pb2.Field]:
     return list(read_manifest(storage_for(str(path)), 1).message.fields)
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@each_case("type_", TYPES)
 def test_fields_are_those_of_the_reference(type_: pa.DataType, tmp_path: Path) -> None:
     fields = [
         pa.field("before", pa.int8(), nullable=False, metadata={"key": "värde"}),
@@ -75,7 +76,7 @@ def test_dictionary_fields_are_those_of_the_reference(array: pa.Array, tmp_path:
     assert list(schema_from_arrow(table.schema).messages) == expected
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@each_case("type_", TYPES)
 def test_schema_comes_back_as_the_reference_reports_it(type_: pa.DataType, tmp_path: Path) -> None:
     schema = pa.schema([pa.field("column", type_, nullable=pa.types.is_null(type_))], {"a": "b"})
     lance.write_dataset(iter([]), str(tmp_path), schema=schema, data_storage_version="2.2")
@@ -85,7 +86,7 @@ def test_schema_comes_back_as_the_reference_reports_it(type_: pa.DataType, tmp_p
     assert back.equals(lance.dataset(str(tmp_path)).schema, check_metadata=True)
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@each_case("type_", TYPES)
 def test_storage_type_is_what_columns_decode_to(type_: pa.DataType) -> None:
     (field,) = schema_from_arrow(pa.schema([("column", type_)])).fields
 

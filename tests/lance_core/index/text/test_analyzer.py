@@ -13,6 +13,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.index.text.analyzer import Analyzer, Token
 from lance_core.index.text.parameters import LANGUAGES, TextParameters, parameters_of, parse_parameters
 from lance_core.index.text.stop_words import stop_words
+from support.each_case import each_case
 
 PIECES = [
     "Running runs RAN", "it's 3.14", "foo_bar-baz", "naïve CAFÉ", "Straße", "ﬁnance ǅ", "İstanbul",
@@ -56,7 +57,7 @@ def random_options(chance: random.Random) -> dict[str, object]:
     return options
 
 
-@pytest.mark.parametrize("seed", range(24))
+@each_case("seed", range(24))
 def test_terms_are_those_of_the_reference(seed: int) -> None:
     chance = random.Random(seed)
     options = random_options(chance)

@@ -25,6 +25,7 @@ from lance_core.scan.take.taker_cache import TakerCache
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
 from support.comparison import assert_tables_equal
+from support.each_case import each_case
 from support.manifests import edit_manifest
 
 ROWS = 5000
@@ -83,8 +84,8 @@ def keys(name, dataset):
     }[name]
 
 
-@pytest.mark.parametrize("name", ["scattered", "ordered", "dense", "repeated", "ends", "none"])
-@pytest.mark.parametrize("columns", [None, ["text", "_rowid", "id", "_rowaddr"]], ids=str)
+@each_case("name", ["scattered", "ordered", "dense", "repeated", "ends", "none"])
+@each_case("columns", [None, ["text", "_rowid", "id", "_rowaddr"]])
 def test_offsets(reference, ours, name, columns):
     offsets = keys(name, reference)
     assert_tables_equal(reference.take(offsets, columns=columns), ours.take(offsets, columns=columns))
@@ -154,9 +155,7 @@ def test_paths_narrow_their_column(tmp_path, version, columns):
     assert_tables_equal(theirs.take([4, 0, 1], columns=columns), ours.take([4, 0, 1], columns=columns))
 
 
-@pytest.mark.parametrize(
-    "name", ["point.nope", "point.x.y", "list.nope", "vector.item", "nope.x", "_rowid.x"]
-)
+@each_case("name", ["point.nope", "point.x.y", "list.nope", "vector.item", "nope.x", "_rowid.x"])
 def test_paths_that_lead_nowhere_are_named(ours, name):
     with pytest.raises(InvalidInputError, match=name.split(".")[0]):
         ours.take([0], columns=[name])
@@ -226,7 +225,7 @@ def test_what_is_not_there_is_named(reference, ours):
                 reference._take_rows([0, address])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "error"),
     [
         ([-1], InvalidInputError),
@@ -241,7 +240,6 @@ def test_what_is_not_there_is_named(reference, ours):
         (3, TypeError),
         ([[1]], TypeError),
     ],
-    ids=str,
 )
 def test_what_is_no_key_is_refused(ours, wrong, error):
     with pytest.raises(error, match="indices"):
