@@ -73,7 +73,7 @@ def test_no_error_class_is_unmapped() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "kind", "code", "retryable"),
     [
         (DatasetNotFoundError("gone"), pa.ArrowKeyError, 4, False),

@@ -40,7 +40,7 @@ def fails(
     raise TypeError("as before")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "arguments",
     [
         {"names": "text"},
@@ -56,7 +56,6 @@ def fails(
         {"options": 5},
         {"pair": ("a", 5)},
     ],
-    ids=str,
 )
 def test_a_failure_names_the_argument_of_a_wrong_type(arguments: dict[str, Any]) -> None:
     (name,) = arguments

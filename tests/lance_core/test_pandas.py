@@ -136,7 +136,7 @@ def test_pandas_is_not_imported(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
+@each_case(
     "dtype", [np.bool_, np.int8, np.uint16, np.int32, np.uint64, np.int64, np.float16, np.float32, np.float64]
 )
 def test_arrays_and_numbers(dtype: type) -> None:
@@ -215,7 +215,7 @@ def test_scalars_that_do_not_fit_are_refused() -> None:
         scalar_of(2**64)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "data_type"),
     [
         ([1, 2], pa.int16()),

@@ -16,7 +16,7 @@ def _table(array: pa.Array, **field: object) -> pa.Table:
     return pa.table({"c": array}, pa.schema([pa.field("c", array.type, **field)]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expected", "found", "message"),
     [
         (pa.array([1, 2, 3]), pa.array([1, 5, 3]), "row 1"),

@@ -79,7 +79,7 @@ def test_batches_that_spark_takes_are_handed_on() -> None:
     assert [each.num_rows for each in all_to_spark([empty], spark.StructType())] == [3]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "expected"),
     [
         (pa.uint8(), "smallint"),

@@ -15,15 +15,19 @@ from typing import Any
 SHOWN_CHARACTERS = 300
 
 
-def each_case(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
+def each_case(
+    names: str | Sequence[str], cases: Iterable[Any], *, ids: Iterable[str] = ()
+) -> Callable[[Callable[..., None]], Any]:
     """Return a decorator that calls a test with every case, like `pytest.mark.parametrize`, but in one test.
 
-    The first case that fails ends the test, and a note of its error names the case. If the test takes
-    `tmp_path`, each case gets a directory of its own.
+    The first case that fails ends the test, and a note of its error names the case: by its id if there are
+    `ids`, else by its values. If the test takes `tmp_path`, each case gets a directory of its own.
     """
     names = (names,) if isinstance(names, str) else tuple(names)
     values = [dict(zip(names, case if len(names) > 1 else (case,), strict=True)) for case in cases]
+    labels = list(ids)
     assert values, f"no cases of {', '.join(names)}"
+    assert len(labels) in (0, len(values)), f"{len(values)} cases and {len(labels)} ids"
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(test)
@@ -34,7 +38,7 @@ def each_case(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Cal
                 try:
                     test(*arguments, **_with_own_directory(fixtures, number), **case)
                 except BaseException as error:
-                    error.add_note(f"case: {_shown(case)}")
+                    error.add_note(f"case: {labels[number] if labels else _shown(case)}")
                     raise
 
         others = [parameter for name, parameter in signature.parameters.items() if name not in names]

@@ -106,7 +106,7 @@ def test_decimal_points() -> None:
     assert Declared(pa.decimal128(8, 2), ",").values(pa.array(["1,5"])).to_pylist() == [Decimal("1.50")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data_type", "cells", "expected"),
     [
         (pa.int64(), ["007", None], [7, None]),

@@ -250,7 +250,7 @@ def in_place(kind: type[Any]) -> list[list[int]]:
     return found
 
 
-@each_case("act", BITMAP_ACTS.values())
+@each_case("act", BITMAP_ACTS.values(), ids=BITMAP_ACTS)
 def test_a_bitmap_is_the_set_of_the_reference(act: Act) -> None:
     outcomes = []
     for kind in (lance.bitmap.Bitmap, Bitmap):

@@ -324,7 +324,7 @@ def test_types_as_in_a_cast(text: str, expected: pa.DataType) -> None:
     assert parse_type(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["", "int;int", "array<int>", "int) + (1", "`int`", "int -- x", "int\0", "x", "int" + " " * 99]
 )
 def test_what_is_no_type(text: str) -> None:

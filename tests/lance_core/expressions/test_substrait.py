@@ -125,7 +125,7 @@ def test_both_ways_give_the_rows_of_arrow(expression: pc.Expression) -> None:
     assert rows(parse_arrow(expression, SCHEMA)) == rows_by_arrow(expression)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "expression",
     [
         F("x") > 1.5,
@@ -142,7 +142,6 @@ def test_both_ways_give_the_rows_of_arrow(expression: pc.Expression) -> None:
         pc.match_like(F("s"), "a%"),
         pc.list_value_length(pc.scalar([1])) == 1,
     ],
-    ids=str,
 )
 def test_arrows_own_semantics_are_kept(expression: pc.Expression) -> None:
     parsed = parse_arrow(expression, SCHEMA)

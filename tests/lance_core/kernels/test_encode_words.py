@@ -30,8 +30,8 @@ def random_words(rng: random.Random, n: int, bits: int) -> list[int]:
     return numbers[:n]
 
 
-@pytest.mark.parametrize("bits", WORDS)
-@pytest.mark.parametrize("n", [1, 1023, 1024, 1025, 2500])
+@each_case("bits", WORDS)
+@each_case("n", [1, 1023, 1024, 1025, 2500])
 def test_inline_chunks_are_those_of_the_twin(bits: int, n: int) -> None:
     numbers = random_words(random.Random(n), n, bits)
     expected = [packing.pack_inline(numbers[i : i + 1024], bits) for i in range(0, n, 1024)]

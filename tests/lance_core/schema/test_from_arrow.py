@@ -95,7 +95,7 @@ def test_storage_type_is_what_columns_decode_to(type_: pa.DataType) -> None:
         assert storage_type(type_).equals(field.arrow_type)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "type_",
     [
         *(pa.decimal32(5, 2), pa.decimal64(5, 2), pa.month_day_nano_interval(), pa.list_view(pa.int8())),
@@ -104,7 +104,6 @@ def test_storage_type_is_what_columns_decode_to(type_: pa.DataType) -> None:
         *(pa.list_(pa.int8(), 0), pa.map_(pa.utf8(), pa.int8(), keys_sorted=True)),
         pa.list_(pa.struct([("x", pa.list_view(pa.int8()))])),
     ],
-    ids=str,
 )
 def test_types_without_a_name_are_refused_by_column(type_: pa.DataType) -> None:
     with pytest.raises(UnsupportedFeatureError, match="column"):
@@ -121,7 +120,7 @@ def test_too_deep_nesting_is_refused() -> None:
         schema_from_arrow(pa.schema([("column", type_)]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "message"),
     [
         ([("a", pa.int8()), ("a", pa.int8())], "'a' is used twice"),

@@ -237,7 +237,7 @@ def test_fields_are_found_by_path_and_id(tmp_path: Path) -> None:
             schema.resolve(path)
 
 
-@pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b", "`a", "`a`b", "a.``", "`a``"])
+@each_case("path", ["", ".", "a.", ".a", "a..b", "`a", "`a`b", "a.``", "`a``"])
 def test_malformed_paths_are_refused(path: str) -> None:
     with pytest.raises(InvalidInputError):
         split_path(path)

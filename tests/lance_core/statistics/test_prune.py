@@ -405,8 +405,8 @@ def test_what_is_not_known_is_kept() -> None:
     assert kept_rows(parse_filter("a > 7", schema), {}, 0) == []
 
 
-@pytest.mark.parametrize("name", ["min", "max"])
-@pytest.mark.parametrize(
+@each_case("name", ["min", "max"])
+@each_case(
     "values",
     [
         pa.array([-(2**63), 0, 2**63 - 1]),

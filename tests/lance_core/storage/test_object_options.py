@@ -75,7 +75,7 @@ def test_unknown_options_are_ignored_and_said_in_the_log(caplog: pytest.LogCaptu
     assert "secret-value" not in caplog.text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("uri", "options", "match"),
     [
         ("s3://bucket/x", {"timeout": "soon-secret"}, "timeout"),

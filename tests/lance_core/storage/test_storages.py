@@ -60,7 +60,7 @@ def test_a_read_outside_the_file_is_refused(filled: Storage, span: tuple[int, in
         file.read(*span)
 
 
-@pytest.mark.parametrize("wrong", [-1000, -1, 1, 1000])
+@each_case("wrong", [-1000, -1, 1, 1000])
 def test_the_size_that_the_caller_knows_is_checked(filled: Storage, wrong: int) -> None:
     """T25: a wrong size is noticed when the file is opened, or with the first bytes that are read."""
     with filled.open_file("data/file", len(CONTENT)) as file:
@@ -154,7 +154,7 @@ def test_a_storage_below_another(filled: Storage) -> None:
     assert below.uri == f"{filled.uri}/data"
 
 
-@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "data/../../outside", "data//x", "a\0b"])
+@each_case("path", ["../outside", "/etc/passwd", "data/../../outside", "data//x", "a\0b"])
 def test_paths_out_of_the_root_are_refused(filled: Storage, path: str) -> None:
     """T7: no method takes the refusal, which is an OSError, for a failure or for a missing file."""
     for act in (

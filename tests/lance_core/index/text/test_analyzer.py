@@ -68,7 +68,7 @@ def test_terms_are_those_of_the_reference(seed: int) -> None:
         assert from_first(analyzer.query_tokens(text)) == expected, (text, options)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_case("language", LANGUAGES)
 def test_stop_words_are_those_of_the_reference(language: str) -> None:
     words = sorted(stop_words(language) | {"no", "not", "nicht", "sans", "kein", "non", "ikke"})
     analyzer = Analyzer(TextParameters(base_tokenizer="whitespace", language=language, stem=False))
@@ -84,7 +84,7 @@ def test_options_survive_their_json() -> None:
     assert parse_parameters("{}") == TextParameters()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "error", "message"),
     [
         ({"base_tokenizer": "icu"}, UnsupportedFeatureError, "'icu'"),

@@ -256,7 +256,7 @@ def test_order_and_batches_of_the_result(path: Path) -> None:
     assert hidden.column_names == ["id"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "words"),
     [
         ({"column": "nothing"}, "there is no column 'nothing'"),

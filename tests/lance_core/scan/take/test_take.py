@@ -91,7 +91,7 @@ def test_offsets(reference, ours, name, columns):
     assert_tables_equal(reference.take(offsets, columns=columns), ours.take(offsets, columns=columns))
 
 
-@pytest.mark.parametrize("name", ["scattered", "ordered", "dense", "repeated", "ends"])
+@each_case("name", ["scattered", "ordered", "dense", "repeated", "ends"])
 def test_row_ids(reference, ours, name):
     every_id = reference.to_table(columns=[], with_row_id=True)["_rowid"].to_numpy()
     ids = every_id[keys(name, reference)]
@@ -118,15 +118,13 @@ def test_addresses(ours):
     assert_tables_equal(everything.take(chosen), pa.Table.from_batches([batch]))
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.array, np.array, list, lambda keys: pa.chunked_array([keys[:1], keys[1:]])]
-)
+@each_case("kind", [pa.array, np.array, list, lambda keys: pa.chunked_array([keys[:1], keys[1:]])])
 def test_keys_may_be_any_array_of_integers(ours, kind):
     assert ours.take(kind([5, 2]))["id"].to_pylist() == ours.to_table(["id"])["id"].take([5, 2]).to_pylist()
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
-@pytest.mark.parametrize(
+@each_case("version", ["2.1", "2.2"])
+@each_case(
     "columns",
     [
         ["p.n.a", "p.x"],
@@ -139,7 +137,6 @@ def test_keys_may_be_any_array_of_integers(ours, kind):
         ["l.item.z"],
         ["_rowid", "p.x", "_rowaddr", "l"],
     ],
-    ids=str,
 )
 def test_paths_narrow_their_column(tmp_path, version, columns):
     """Other than in a scan, where each path is a column of its own."""
