@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
+from support.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -24,7 +24,7 @@ def test_numbers_follow_each_other() -> None:
     assert [int(record.name[:4]) for record in RECORDS] == list(range(1, len(RECORDS) + 1))
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
+@each_case("record", RECORDS)
 def test_a_record_is_one_page_of_five_sections(record: Path) -> None:
     text = record.read_text(encoding="utf-8")
     assert text.startswith(f"# {int(record.name[:4])}. ")
@@ -38,7 +38,7 @@ def test_a_record_is_one_page_of_five_sections(record: Path) -> None:
     assert len(text.splitlines()) <= MOST_LINES
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.stem)
+@each_case("record", RECORDS)
 def test_the_commands_of_a_record_find_what_they_run(record: Path) -> None:
     found = commands(record)
     assert found

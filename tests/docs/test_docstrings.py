@@ -132,12 +132,14 @@ def functions_without_a_verb(path: Path) -> list[str]:
     ]
 
 
+@cache
 def sources() -> list[Path]:
     """Return the hand-written Python files of the project."""
     found = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     return [path for path in found if not path.stem.endswith("_pb2")]
 
 
+@cache
 def folders() -> dict[str, list[Path]]:
     """Return the files of the packages by the first two names of their path; tests are left out."""
     found: dict[str, list[Path]] = {}

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from support.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
 MOST_COLUMNS = 120
@@ -50,7 +50,7 @@ def faults(text: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("page", pages())
+@each_case("page", pages())
 def test_a_page_fits_a_terminal(page: str) -> None:
     assert not faults((ROOT / page).read_text(encoding="utf-8"))
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
+from support.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
 CODE = ("*.py", "*.pyi", "*.cpp", "*.hpp", "*.proto")
@@ -168,7 +168,7 @@ def test_there_are_documents_and_sources() -> None:
     assert ROOT / "lance_core" / "kernels" / "pages" / "levels.hpp" in SOURCES
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@each_case("page", PAGES)
 def test_every_link_of_a_document_leads_somewhere(page: Path) -> None:
     text = without_code_blocks(page.read_text(encoding="utf-8"))
     broken = {target: wrong for target in LINK.findall(text) if (wrong := broken_link(page, target))}
@@ -221,7 +221,7 @@ def words_of_the_code() -> frozenset[str]:
     return frozenset(word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8")))
 
 
-@pytest.mark.parametrize("page", ABOUT_THE_CODE, ids=lambda page: page.stem)
+@each_case("page", ABOUT_THE_CODE)
 def test_the_names_on_pages_about_the_code_are_in_the_code(page: Path) -> None:
     """Functions, classes and variables that a page names in backticks still have these names."""
     text = without_code_blocks(page.read_text(encoding="utf-8"))

@@ -4,10 +4,9 @@ import builtins
 import copy
 import pickle
 
-import pytest
-
 from flight_client import errors as of_client
 from lance_core import errors as of_core
+from support.each_case import each_case
 
 SHARED = sorted(
     name
@@ -20,7 +19,7 @@ def test_errors_are_shared() -> None:
     assert len(SHARED) == 12
 
 
-@pytest.mark.parametrize("name", SHARED)
+@each_case("name", SHARED)
 def test_an_error_is_the_same_built_in_errors_as_that_of_the_core(name: str) -> None:
     """A script catches the errors of a server by the clauses that it has for local datasets."""
     ours, core = (
@@ -30,7 +29,7 @@ def test_an_error_is_the_same_built_in_errors_as_that_of_the_core(name: str) -> 
     assert ours == core
 
 
-@pytest.mark.parametrize("name", SHARED)
+@each_case("name", SHARED)
 def test_an_error_stays_the_same_in_another_process(name: str) -> None:
     error = getattr(of_client, name)("wrong", code=7, retryable=True, error_id="5f0c")
     for twin in (copy.copy(error), pickle.loads(pickle.dumps(error))):

@@ -27,6 +27,7 @@ from flight_server.proto.command_pb2 import Command
 from lance_core.api.dataset import VectorSearchQuery
 from lance_core.api.query import MatchQuery
 from support.cluster import Cluster
+from support.each_case import each_case
 from support.nearest import expected_ids, lattice, vector_table
 from support.server import serving
 from support.texts import random_rows
@@ -185,7 +186,7 @@ def _ticket(command: Command) -> flight.Ticket:
     return flight.Ticket(envelope.SerializeToString())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "words"),
     [
         ({"nearest": {"column": "v"}}, "the field q is missing"),

@@ -38,6 +38,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.scan.plan.scan_plan import FragmentScan
+from support.each_case import each_case
 from support.raw_flight import (
     Outcome,
     action,
@@ -72,7 +73,7 @@ def test_no_error_class_is_unmapped() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("error", "kind", "code", "retryable"),
     [
         (DatasetNotFoundError("gone"), pa.ArrowKeyError, 4, False),
@@ -211,7 +212,7 @@ def assert_clean(outcome: Outcome, root: Path) -> None:
         assert leak not in text, text
 
 
-@pytest.mark.parametrize(("method", "request_bytes", "code", "name"), CASES)
+@each_case(("method", "request_bytes", "code", "name"), CASES)
 def test_status_trailer_and_text(
     server: RunningServer, root: Root, method: str, request_bytes: bytes, code: grpc.StatusCode, name: str
 ) -> None:

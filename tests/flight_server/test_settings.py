@@ -13,6 +13,7 @@ from flight_server.cli.server_options import _OPTIONS
 from flight_server.configuration.values import parse_bytes
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
+from support.each_case import each_case
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_the_environment_is_really_read(tmp_path: Path, monkeypatch: pytest.Monk
     assert Settings.resolve(str(tmp_path)).advertise == ("grpc://a:1", "grpc+tls://b:2")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text"),
     [
         ("port", "65536"),
@@ -193,7 +194,7 @@ def test_a_file_after_options_and_variables(tmp_path: Path) -> None:
     assert given["signing_key"].origin == f"{tmp_path / 'key'} (signing_key_file in {path})"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("max_stream = 1", "unknown setting max_stream; did you mean max_streams?"),

@@ -12,6 +12,7 @@ import pytest
 
 from lance_core.api.dataset import dataset
 from support.comparison import assert_tables_equal
+from support.each_case import each_case
 from support.reference import read_reference
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -29,7 +30,7 @@ def _name(path: Path) -> str:
     return f"{path.parent.name}-{path.stem}"
 
 
-@pytest.mark.parametrize("path", DATASETS, ids=_name)
+@each_case("path", DATASETS)
 def test_reads_what_the_release_read(path: Path) -> None:
     """T22: no release's files are misread."""
     expected = _expected(path)

@@ -14,6 +14,7 @@ import lance_core
 from lance_core.api.query import BoostQuery, MatchQuery
 from lance_core.arguments import named, named_arguments, refuse_wrong_types
 from lance_core.errors import ArgumentTypeError, IndexNotFoundError, InvalidInputError
+from support.each_case import each_case
 
 if TYPE_CHECKING:
     from nowhere import Nothing, nothing  # type: ignore[import-not-found]
@@ -39,7 +40,7 @@ def fails(
     raise TypeError("as before")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "arguments",
     [
         {"names": "text"},
@@ -55,7 +56,6 @@ def fails(
         {"options": 5},
         {"pair": ("a", 5)},
     ],
-    ids=str,
 )
 def test_a_failure_names_the_argument_of_a_wrong_type(arguments: dict[str, Any]) -> None:
     (name,) = arguments
@@ -189,7 +189,7 @@ def data() -> lance_core.LanceDataset:
     return dataset
 
 
-@pytest.mark.parametrize("name", MISTAKES)
+@each_case("name", MISTAKES)
 def test_public_calls_name_wrong_arguments(data: lance_core.LanceDataset, name: str) -> None:
     with pytest.raises(InvalidInputError, match=name):
         MISTAKES[name](data)

@@ -3,9 +3,8 @@
 import copy
 import pickle
 
-import pytest
-
 from lance_core import errors
+from support.each_case import each_case
 
 BUILT_IN: dict[type[errors.LanceError], tuple[type[Exception], ...]] = {
     errors.InvalidInputError: (ValueError, OSError),
@@ -41,7 +40,7 @@ def test_every_error_is_in_this_table() -> None:
     assert found - {errors.LanceError} == set(BUILT_IN)
 
 
-@pytest.mark.parametrize(("kind", "built_in"), BUILT_IN.items())
+@each_case(("kind", "built_in"), BUILT_IN.items())
 def test_an_error_is_also_what_the_reference_raises(
     kind: type[errors.LanceError], built_in: tuple[type[Exception], ...]
 ) -> None:
@@ -51,7 +50,7 @@ def test_an_error_is_also_what_the_reference_raises(
     assert isinstance(kind.retryable, bool)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in BUILT_IN if kind is not errors.CommitConflictError])
+@each_case("kind", [kind for kind in BUILT_IN if kind is not errors.CommitConflictError])
 def test_an_error_stays_the_same_in_another_process(kind: type[errors.LanceError]) -> None:
     """OSError has rules of its own for arguments, text, copies and pickles. None of them changes an error."""
     error = kind("wrong", file="a.lance", column=3, page=0, expected=(1, 2), found="x")

@@ -19,6 +19,7 @@ import pytest
 
 import lance_core
 from lance_core.schema.arrow_values import array_of, array_of_scalars, array_of_texts, numbers_of, scalar_of
+from support.each_case import each_case
 
 ROWS = 3000
 INDICES = {
@@ -135,7 +136,7 @@ def test_pandas_is_not_imported(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
+@each_case(
     "dtype", [np.bool_, np.int8, np.uint16, np.int32, np.uint64, np.int64, np.float16, np.float32, np.float64]
 )
 def test_arrays_and_numbers(dtype: type) -> None:
@@ -171,7 +172,7 @@ def test_arrays_of_other_types_are_refused() -> None:
             numbers_of(array)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "data_type"),
     [
         (None, pa.int64()),
@@ -214,7 +215,7 @@ def test_scalars_that_do_not_fit_are_refused() -> None:
         scalar_of(2**64)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("values", "data_type"),
     [
         ([1, 2], pa.int16()),

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from support.comparison import TableDifferenceError, assert_tables_equal
+from support.each_case import each_case
 
 NAN_PAYLOADS = np.array([0x7FF8000000000000, 0x7FF8000000000001], np.uint64).view(np.float64)
 
@@ -15,7 +16,7 @@ def _table(array: pa.Array, **field: object) -> pa.Table:
     return pa.table({"c": array}, pa.schema([pa.field("c", array.type, **field)]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("expected", "found", "message"),
     [
         (pa.array([1, 2, 3]), pa.array([1, 5, 3]), "row 1"),
@@ -53,8 +54,8 @@ _NESTS_OF_FLOATS = {
 }
 
 
-@pytest.mark.parametrize("width", [16, 32, 64])
-@pytest.mark.parametrize("nest", _NESTS_OF_FLOATS)
+@each_case("width", [16, 32, 64])
+@each_case("nest", _NESTS_OF_FLOATS)
 def test_bits_of_nested_floats_count(nest: str, width: int) -> None:
     def build(second: float) -> pa.Table:
         return _table(_NESTS_OF_FLOATS[nest](pa.array(np.array([np.nan, second], f"f{width // 8}"))))

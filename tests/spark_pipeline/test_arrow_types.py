@@ -18,6 +18,7 @@ from spark_pipeline.arrow_types import (
     to_spark,
 )
 from spark_pipeline.requested_types import check_requested
+from support.each_case import each_case
 from support.spark import ARRAYS
 
 EQUAL_ONLY = {"uint64", "timestamp_ns", "timestamp_zone"}
@@ -28,7 +29,7 @@ def batch_of(array: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([array], names=["c"])
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each_case("name", ARRAYS)
 def test_there_and_back(name: str) -> None:
     """Every value arrives in Spark as it is, and goes back as it was; slices of arrays, too."""
     given = ARRAYS[name]
@@ -47,7 +48,7 @@ def test_there_and_back(name: str) -> None:
         assert str(back.column(0).to_pylist()) == str(array.to_pylist())
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each_case("name", ARRAYS)
 def test_batches_of_a_stream(name: str) -> None:
     """Batches of a stream get the types and values that single batches get, also after batches of another
     schema.
@@ -78,7 +79,7 @@ def test_batches_that_spark_takes_are_handed_on() -> None:
     assert [each.num_rows for each in all_to_spark([empty], spark.StructType())] == [3]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "expected"),
     [
         (pa.uint8(), "smallint"),
@@ -179,7 +180,7 @@ LONG, INT, TEXT, DOUBLE = spark.LongType(), spark.IntegerType(), spark.StringTyp
 PAIR = spark.StructType().add("a", INT).add("b", TEXT)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("found", "asked", "fits"),
     [
         (LONG, INT, True),
@@ -204,7 +205,6 @@ PAIR = spark.StructType().add("a", INT).add("b", TEXT)
         (spark.MapType(TEXT, INT), spark.MapType(TEXT, LONG), True),
         (spark.MapType(TEXT, INT), spark.ArrayType(INT), False),
     ],
-    ids=str,
 )
 def test_requested_types(found: spark.DataType, asked: spark.DataType, fits: bool) -> None:
     """A type in `.schema(...)` must keep the values of the column, or is refused by its name."""

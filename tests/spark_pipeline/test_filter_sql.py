@@ -13,6 +13,7 @@ from pyspark.sql.types import LongType
 
 from spark_pipeline.arrow_types import spark_schema
 from spark_pipeline.filter_sql import to_sql
+from support.each_case import each_case
 
 COLUMNS = pa.schema(
     [
@@ -34,7 +35,7 @@ COLUMNS = pa.schema(
 MOMENT = dt.datetime(2024, 1, 2, 3, 4, 5, 6, dt.timezone(dt.timedelta(hours=1)))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("condition", "sql"),
     [
         (spark.EqualTo(("id",), -5), "`id` = -5"),

@@ -21,6 +21,7 @@ from flight_server.cli.files.text_values import Declared, Inferred, inferred_typ
 from flight_server.cli.files.type_names import parse_type
 from lance_core.errors import InvalidInputError
 from support.command_line import run_verb
+from support.each_case import each_case
 
 Put = Callable[..., Result]
 
@@ -50,7 +51,7 @@ def inferred(*cells: str | None, decimal_point: str = ".") -> str:
     return str(next((each.type for each in kept), "text"))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("cells", "expected"),
     [
         (["1", "-2", None, "0"], "int64"),
@@ -105,7 +106,7 @@ def test_decimal_points() -> None:
     assert Declared(pa.decimal128(8, 2), ",").values(pa.array(["1,5"])).to_pylist() == [Decimal("1.50")]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data_type", "cells", "expected"),
     [
         (pa.int64(), ["007", None], [7, None]),
@@ -149,7 +150,7 @@ def test_the_first_of_many_cells_that_fail_is_found() -> None:
         assert Inferred(pa.int64(), "0|[1-9][0-9]*").first_failure(text) == wrong
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data_type",
     [
         *(pa.int8(), pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_(), pa.string()),
@@ -161,7 +162,6 @@ def test_the_first_of_many_cells_that_fail_is_found() -> None:
         pa.dictionary(pa.int32(), pa.decimal128(5, 1), ordered=True),
         pa.struct({"a": pa.int64(), "b": pa.list_(pa.struct({"c": pa.timestamp("us", "UTC")}))}),
     ],
-    ids=str,
 )
 def test_names_of_types_are_those_that_arrow_prints(data_type: pa.DataType) -> None:
     assert parse_type(str(data_type)) == data_type

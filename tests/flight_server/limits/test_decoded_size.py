@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flight_server.limits.decoded_size import decoded_bytes
+from support.each_case import each_case
 from support.served import trips_table
 
 TEXT = "x" * 1000
@@ -24,7 +25,7 @@ def views(length: int, array_type: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(array_type, length, [None, pa.py_buffer(view.to_pybytes() * length), data])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("array", "least"),
     [
         (no_values(1 << 40), 1 << 40),
@@ -42,7 +43,6 @@ def views(length: int, array_type: pa.DataType) -> pa.Array:
         (pa.array([], pa.string_view()), 0),
         (pa.array([], pa.list_(pa.string())), 0),
     ],
-    ids=lambda value: str(value.type)[:40] if isinstance(value, pa.Array) else "",
 )
 def test_what_few_bytes_stand_for(array: pa.Array, least: int) -> None:
     """T16"""

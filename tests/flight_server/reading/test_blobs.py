@@ -19,6 +19,7 @@ from pyarrow import flight
 import flight_client
 from flight_client.errors import InvalidInputError
 from support.draws import draws
+from support.each_case import each_case
 from support.server import RunningServer, serving
 
 MIB = 1 << 20
@@ -160,7 +161,7 @@ def test_ranges(blobs: Blobs, name: str, asked: list[tuple[int, int, int | None]
     assert next(parts, None) is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "expected", "text"),
     [
         ({"offsets": [8]}, ValueError, "row offset is out of range"),
@@ -179,7 +180,6 @@ def test_ranges(blobs: Blobs, name: str, asked: list[tuple[int, int, int | None]
         ({"offsets": [2], "asof": "2026-01-01"}, NotImplementedError, "asof"),
         ({"offsets": [2], "dataset": "none"}, KeyError, "none"),
     ],
-    ids=str,
 )  # fmt: skip
 def test_refused_commands(blobs: Blobs, fields: dict[str, Any], expected: type[Exception], text: str) -> None:
     """T19: `read_blobs` and `read_blob_ranges` refuse the same rows and ranges in a local dataset."""

@@ -16,6 +16,7 @@ import pytest
 from pyarrow import flight
 
 from support.comparison import assert_tables_equal
+from support.each_case import each_case
 from support.puts import put
 from support.served import Root, StartServer
 from support.server import RunningServer
@@ -91,7 +92,7 @@ def test_a_path_means_all_columns(client: flight.FlightClient, root: Root) -> No
     assert_tables_equal(root.trips_before.take([13, 3]), pa.Table.from_batches([rows]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("keys", "message"),
     [
         (pa.record_batch({"id": [1]}), "keys come in one column"),

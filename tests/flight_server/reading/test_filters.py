@@ -19,6 +19,7 @@ from pyarrow.substrait import serialize_expressions
 
 from flight_server.proto.command_pb2 import Columns, Command, Expression, Scan
 from flight_server.requests.commands import COMMAND_TYPE_URL
+from support.each_case import each_case
 from support.raw_flight import scan_json
 from support.served import Root, StartServer
 from support.server import RunningServer
@@ -196,7 +197,7 @@ def test_tickets_are_redeemed_on_another_server(root: Root, serve: StartServer) 
             assert all(left.equals(right) for left, right in zip(here, there, strict=True))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "words"),
     [
         ({"filter": "idd = 3"}, "idd"),
@@ -212,7 +213,6 @@ def test_tickets_are_redeemed_on_another_server(root: Root, serve: StartServer) 
         ({"substrait_filter": "%%"}, "base64"),
         ({"substrait_filter": "bm8gcHJvdG9idWY="}, "(?i)substrait"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_used_is_named(
     client: flight.FlightClient, fields: dict[str, Any], words: str

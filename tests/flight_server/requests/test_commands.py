@@ -38,6 +38,7 @@ from flight_server.requests.commands import (
 )
 from flight_server.requests.names import DatasetReference
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
+from support.each_case import each_case
 
 
 def scan(**fields: Any) -> bytes:
@@ -88,7 +89,7 @@ def test_every_field_of_the_json_form() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("message", "fields"),
     [
         (Scan(dataset="trips"), {}),
@@ -136,7 +137,7 @@ def test_versions_by_name_and_time(fields: dict[str, Any], expected: DatasetRefe
     assert parse_describe(json.dumps(body).encode()) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"tag": "gold", "version": 1},
@@ -150,7 +151,6 @@ def test_versions_by_name_and_time(fields: dict[str, Any], expected: DatasetRefe
         {"asof": 5},
         {"tag": 5},
     ],
-    ids=str,
 )
 def test_contradictory_versions_are_refused(fields: dict[str, Any]) -> None:
     """T9"""
@@ -216,7 +216,7 @@ def test_aggregates_in_both_forms() -> None:
     assert parse_command(b'{"aggregate": {"dataset": "trips", "group_by": {"half": "x / 2"}}}') == by_name
 
 
-@pytest.mark.parametrize(
+@each_case(
     "command",
     [
         b'{"aggregate": {}}',
@@ -231,7 +231,6 @@ def test_aggregates_in_both_forms() -> None:
         b'{"scan": {"dataset": "trips", "order_by": [{"column": "x", "descending": true}]}}',
         b'{"scan": {"dataset": "trips", "order_by": [{"column": "x", "ascending": 1}]}}',
     ],
-    ids=bytes.decode,
 )
 def test_orders_and_aggregates_that_are_none_are_refused(command: bytes) -> None:
     """T19"""
@@ -326,7 +325,7 @@ def test_flight_sql_is_refused_by_name(message: str) -> None:
         parse_command(data.SerializeToString())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "message"),
     [
         (b"", "neither JSON"),

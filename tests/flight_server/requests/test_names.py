@@ -9,9 +9,10 @@ import pytest
 
 from flight_server.requests.names import DatasetReference, parse_name, parse_path
 from lance_core.errors import InvalidInputError
+from support.each_case import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("trips", DatasetReference("trips")),
@@ -50,7 +51,7 @@ def test_tags_and_branches(text: str, expected: DatasetReference) -> None:
     assert parse_name(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "trips@",
@@ -76,7 +77,7 @@ def test_malformed_references_are_refused(text: str) -> None:
         parse_name(text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "fields",
     [
         {"version": 1, "tag": "gold"},
@@ -89,7 +90,6 @@ def test_malformed_references_are_refused(text: str) -> None:
         {"branch": ""},
         {"tag": ""},
     ],
-    ids=str,
 )
 def test_no_reference_holds_what_is_not_allowed(fields: dict[str, Any]) -> None:
     """T9"""

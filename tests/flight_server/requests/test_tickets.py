@@ -19,6 +19,7 @@ from flight_server.requests.tickets import (
 )
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.scan_plan import FragmentScan
+from support.each_case import each_case
 
 KEY = b"a key of more than sixteen bytes"
 NOW = 1_000_000.0
@@ -91,7 +92,7 @@ def test_expired_tickets_are_refused() -> None:
         decode_ticket(data, KEY, TICKET.expires + 5)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"tasks": [[0, 5, 5]]},

@@ -14,6 +14,7 @@ from flight_server.requests.names import DatasetReference
 from flight_server.requests.write_command import WriteCommand
 from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.errors import InvalidInputError
+from support.each_case import each_case
 
 UUID = "3f0e9a52-6d40-4d7f-8f0e-0d8a3b1f1c11"
 
@@ -87,7 +88,7 @@ def test_the_fields_of_a_merge() -> None:
     assert not expected.creates
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "message"),
     [
         ({"mode": "replace"}, "write.mode: expected one of create, append, overwrite"),

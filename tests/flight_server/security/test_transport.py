@@ -10,6 +10,7 @@ import pytest
 from flight_server.security.transport import Certificates, check_transport, is_loopback
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
+from support.each_case import each_case
 from support.secure_server import Certificate
 from support.server import start_server
 
@@ -31,7 +32,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {name: str(folder / name) for name in contents}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("host", "expected"),
     [
         ("127.0.0.1", True),

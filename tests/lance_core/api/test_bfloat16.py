@@ -18,6 +18,7 @@ import lance_core
 from lance_core.api.arrow import BFloat16, BFloat16Array, BFloat16Type, bfloat16_array, cast
 from lance_core.api.bfloat16 import PandasBFloat16Array, PandasBFloat16Type
 from lance_core.errors import InvalidInputError
+from support.each_case import each_case
 from support.own_types import own_types_registered
 
 NUMBERS = [1.1, 3.4, 1.124565, -0.0, 1e38, 1e39, -1e-30, -1e-40, 3.3e38, 123456, float("nan"), float("-inf")]
@@ -34,7 +35,7 @@ def words(array: pa.Array) -> list[bytes | None]:
     return found
 
 
-@pytest.mark.parametrize("number", NUMBERS + TIES)
+@each_case("number", NUMBERS + TIES)
 def test_values_are_those_of_the_reference(number: float) -> None:
     theirs, ours = reference.BFloat16(number), BFloat16(number)
     assert str(ours) == repr(ours) == str(theirs)

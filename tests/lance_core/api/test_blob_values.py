@@ -19,6 +19,7 @@ import pytest
 
 import lance_core
 from lance_core.api import blob as blob_names
+from support.each_case import each_case
 
 LIBRARIES = (lance, lance_core)
 VALUES = [b"foo", None, b"", b"x" * 100, b"y" * 5000, b"last"]
@@ -109,8 +110,8 @@ def test_other_values_are_refused() -> None:
     assert same(lambda library: library.Blob.from_uri("file:///x", -1, 4)) is ValueError
 
 
-@pytest.mark.parametrize("name", ["inline", "dedicated", "pack_file"])
-@pytest.mark.parametrize("value", [None, 0, 1, 1 << 30, (1 << 64) - 1, 1 << 64, -1, True, 1.5, "1"])
+@each_case("name", ["inline", "dedicated", "pack_file"])
+@each_case("value", [None, 0, 1, 1 << 30, (1 << 64) - 1, 1 << 64, -1, True, 1.5, "1"])
 def test_limits_of_a_field(name: str, value: Any) -> None:
     arguments = {f"{name}_size_threshold": value}
     same(lambda library: library.blob_field("b", nullable=False, **arguments).metadata)

@@ -19,6 +19,7 @@ import pytest
 import lance_core
 import lance_core.api.file
 from lance_core.errors import LanceError
+from support.each_case import each_case
 
 ROWS = pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"], "p": [{"x": 1}] * 3})
 Mistake = Callable[[Any, Any], object]
@@ -202,7 +203,7 @@ def error_of(lib: Any, mistake: Mistake, path: Path) -> BaseException:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the reference
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+@each_case("mistake", MISTAKES.values(), ids=MISTAKES)
 def test_the_reference_s_type_catches_our_error(mistake: Mistake, tmp_path: Path) -> None:
     expected = type(error_of(lance, mistake, tmp_path / "theirs"))
     error = error_of(lance_core, mistake, tmp_path / "ours")

@@ -15,6 +15,7 @@ import pytest
 import lance_core
 from lance_core.api.bitmap import Bitmap
 from lance_core.errors import InvalidInputError
+from support.each_case import each_case
 
 ROWS = pa.table(
     {
@@ -249,7 +250,7 @@ def in_place(kind: type[Any]) -> list[list[int]]:
     return found
 
 
-@pytest.mark.parametrize("act", BITMAP_ACTS.values(), ids=BITMAP_ACTS)
+@each_case("act", BITMAP_ACTS.values(), ids=BITMAP_ACTS)
 def test_a_bitmap_is_the_set_of_the_reference(act: Act) -> None:
     outcomes = []
     for kind in (lance.bitmap.Bitmap, Bitmap):

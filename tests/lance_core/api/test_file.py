@@ -24,6 +24,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
+from support.each_case import each_case
 
 VERSIONS = ["2.0", "2.1", "2.2"]
 FIELD = pa.field("l", pa.list_(pa.field("weird", pa.int16(), metadata={"of": "item"})), metadata={"a": "b"})
@@ -126,7 +127,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write(ours, tmp_path_factory.mktemp("files") / "f.lance")
 
 
-@pytest.mark.parametrize(("read", "arguments", "named"), READS, ids=str)
+@each_case(("read", "arguments", "named"), READS)
 def test_reads_are_those_of_the_reference(
     stored: str, read: str, arguments: list[Any], named: dict[str, Any]
 ) -> None:

@@ -19,6 +19,7 @@ import pytest
 import lance_core
 from lance_core.api.row_id_sequence import RowIdSequence
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from support.each_case import each_case
 
 ROWS = pa.table({"a": range(30), "s": [{"x": number} for number in range(30)]})
 
@@ -95,7 +96,7 @@ VALUES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+@each_case("values", VALUES.values(), ids=VALUES)
 def test_a_sequence_of_row_ids_is_that_of_the_reference(values: Any) -> None:
     if not hasattr(values, "__len__"):
         values = list(values)

@@ -21,6 +21,7 @@ import lance_core
 from lance_core import LanceOperation, errors
 from lance_core.api.fragment import write_fragments
 from lance_core.api.optimize import Compaction
+from support.each_case import each_case
 from support.workers import execute, fails, load, rows_of, side_by_side, spawned
 
 ROWS = pa.table({"id": range(1000), "word": [f"w{number % 7}" for number in range(1000)]})
@@ -170,7 +171,7 @@ def test_workers_that_compact(dataset: lance_core.LanceDataset) -> None:
     assert (metrics.fragments_removed, dataset.count_rows()) == (4, 998)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "kind", [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
 )
 def test_errors(kind: type[errors.LanceError]) -> None:

@@ -14,6 +14,7 @@ import pytest
 import lance_core
 from lance_core.api import schema as ours
 from lance_core.errors import InvalidInputError
+from support.each_case import each_case
 
 KEYS = {
     "lance-schema:unenforced-primary-key": "true",
@@ -136,7 +137,7 @@ def test_merges_take_arrow_schemas_with_a_warning(tmp_path: Path) -> None:
         lance_core.LanceDataset.commit(path, lance_core.LanceOperation.Project(["a"]), read_version=2)
 
 
-@pytest.mark.parametrize("data_type", TYPES, ids=str)
+@each_case("data_type", TYPES)
 def test_json_is_that_of_the_reference(data_type: pa.DataType) -> None:
     schema = pa.schema([("c", data_type)], {"k": "v"})
     described = ours.schema_to_json(schema)

@@ -16,6 +16,7 @@ from lance_core.storage import storage_for
 from lance_core.table import writer_version
 from lance_core.table.manifest import parse_manifest, serialize_manifest
 from lance_core.table.snapshot import read_manifest
+from support.each_case import each_case
 from support.manifests import edit_manifest, newest_manifest, read_message
 
 TABLE = pa.table({"a": [1, 2]})
@@ -183,8 +184,8 @@ OVERWRITE = {"overwrite": "retry", "clone": "fail"}
 NEVER = {"update_mem_wal_state": "fail"}
 
 
-@pytest.mark.parametrize("theirs", OPERATIONS)
-@pytest.mark.parametrize(("mine", "exceptions"), [("append", APPEND), ("overwrite", OVERWRITE)])
+@each_case("theirs", OPERATIONS)
+@each_case(("mine", "exceptions"), [("append", APPEND), ("overwrite", OVERWRITE)])
 def test_verdicts(mine: str, exceptions: dict[str, str], theirs: str) -> None:
     """T37: the table of the format page, operation by operation. A new operation without rules fails the
     test.

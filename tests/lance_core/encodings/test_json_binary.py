@@ -21,6 +21,7 @@ from lance_core.encodings.json_binary import show_json
 from lance_core.errors import CorruptFileError
 from lance_core.schema.fields import Field
 from support.comparison import assert_tables_equal
+from support.each_case import each_case
 
 FIELD = Field(0, -1, "j", "json", True, {}, "lance.json")
 
@@ -167,7 +168,7 @@ def test_values_that_only_other_writers_leave(value: bytes, expected: str) -> No
     assert shown(value) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "value",
     [
         b"\x20",
@@ -195,7 +196,6 @@ def test_values_that_only_other_writers_leave(value: bytes, expected: str) -> No
         scalar(0x70000000, b""),
         scalar(0x10000000, b"\xff"),
     ],
-    ids=lambda value: value.hex(),
 )
 def test_damaged_values_are_corrupt(value: bytes) -> None:
     """T22"""

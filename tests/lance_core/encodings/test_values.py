@@ -25,6 +25,7 @@ from lance_core.encodings.values import (
 )
 from lance_core.kernels import CorruptData
 from support.draws import draws
+from support.each_case import each_case
 from support.twins import inputs, values
 
 COUNT = 40
@@ -92,7 +93,7 @@ def test_validity_hides_values(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("container", "arrow_type", "count"),
     [
         (INT32, pa.int64(), 2),

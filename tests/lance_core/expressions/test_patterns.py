@@ -6,12 +6,12 @@ import random
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pytest
 
 from lance_core.expressions.patterns import required_texts
+from support.each_case import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "texts"),
     [
         ("alpha1[0-9]$", ["alpha1"]),

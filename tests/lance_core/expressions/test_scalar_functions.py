@@ -17,6 +17,7 @@ import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.evaluate import evaluate
 from lance_core.expressions.sql import parse_expression
+from support.each_case import each_case
 
 SEED = 23
 LENGTHS = [0, 1, 3, 55, 56, 64, 111, 112, 128, 300]
@@ -222,7 +223,7 @@ def test_months_are_bins_too() -> None:
     assert [str(value) for value in rows("date_bin('1 month', t)", zoned)][1] == "1970-01-01 00:00:00+01:00"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("md5(i)", "md5 takes text or bytes, not column 'i'"),

@@ -12,6 +12,7 @@ from lance_core.expressions import sql
 from lance_core.expressions.shapes import without_constants
 from lance_core.expressions.sql import parse_filter
 from support.draws import draws
+from support.each_case import each_case
 
 SCHEMA = pa.schema(
     [
@@ -98,7 +99,7 @@ def test_texts_of_one_shape(text: str, shape: str) -> None:
     assert sql._tree_of_shape(shape, len(found[1])) is not None
 
 
-@pytest.mark.parametrize("text", APART)
+@each_case("text", APART)
 def test_texts_that_are_parsed_one_by_one(text: str) -> None:
     """sqlglot looks at the characters of these constants, or not all numbers are constants of the shape."""
     found = without_constants(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -23,6 +24,7 @@ from lance_core.expressions.nullability import is_nullable
 from lance_core.expressions.sql import parse_expression, parse_filter, parse_type
 from lance_core.expressions.tree import Column, Comparison, IsIn, Literal, Not, StartsWith
 from support import sql_cases
+from support.each_case import each_case
 
 TABLES = {"plain": sql_cases.PLAIN, "typed": sql_cases.TYPED}
 
@@ -55,9 +57,10 @@ def test_syntax_errors_tell_the_place_and_columns_with_names_of_keywords(
     parse_filter("`when` > 5", schema)
 
 
-def both(plain: list[str], typed: list[str]) -> pytest.MarkDecorator:
-    cases = [("plain", text) for text in plain] + [("typed", text) for text in typed]
-    return pytest.mark.parametrize(("table", "text"), cases, ids=[text for _, text in cases])
+def both(plain: list[str], typed: list[str]) -> Callable[[Callable[..., None]], Any]:
+    return each_case(
+        ("table", "text"), [*(("plain", text) for text in plain), *(("typed", text) for text in typed)]
+    )
 
 
 def batch_of(table: str) -> pa.RecordBatch:
@@ -108,7 +111,7 @@ def test_what_the_reference_refuses(references: dict[str, lance.LanceDataset], t
         rows(table, text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("case when id > 1 then 'a' else 'b' end", ["b", "a", "a", "b", "b"]),
@@ -268,7 +271,7 @@ def test_shapes_that_pruning_relies_on() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("nmae = 'x'", ["'nmae'", "'Name'"]),
@@ -321,7 +324,7 @@ def test_types_as_in_a_cast(text: str, expected: pa.DataType) -> None:
     assert parse_type(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text", ["", "int;int", "array<int>", "int) + (1", "`int`", "int -- x", "int\0", "x", "int" + " " * 99]
 )
 def test_what_is_no_type(text: str) -> None:
@@ -483,7 +486,7 @@ def test_dictionaries_of_half_floats_are_compared(text: str, expected: list[bool
     assert evaluate(parse_expression(text, batch.schema), batch).to_pylist() == expected
 
 
-@pytest.mark.parametrize("name", sorted(REFERENCE_ONLY))
+@each_case("name", sorted(REFERENCE_ONLY))
 def test_functions_of_the_reference_are_refused_by_name(name: str) -> None:
     assert name not in FUNCTIONS
     with pytest.raises(UnsupportedFeatureError, match=f"function '{name}' of the reference is not supported"):

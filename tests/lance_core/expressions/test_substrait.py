@@ -22,6 +22,7 @@ from lance_core.expressions.substrait import parse_substrait
 from lance_core.expressions.tree import ArrowExpression, Expression, IsIn, Not, columns
 from lance_core.proto import substrait_pb2 as messages
 from support.draws import draws
+from support.each_case import each_case
 
 NAN = math.nan
 SCHEMA = pa.schema(
@@ -118,13 +119,13 @@ SAME_AS_ARROW = [
 ]
 
 
-@pytest.mark.parametrize("expression", SAME_AS_ARROW, ids=str)
+@each_case("expression", SAME_AS_ARROW)
 def test_both_ways_give_the_rows_of_arrow(expression: pc.Expression) -> None:
     assert rows(in_substrait(expression)) == rows_by_arrow(expression)
     assert rows(parse_arrow(expression, SCHEMA)) == rows_by_arrow(expression)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "expression",
     [
         F("x") > 1.5,
@@ -141,7 +142,6 @@ def test_both_ways_give_the_rows_of_arrow(expression: pc.Expression) -> None:
         pc.match_like(F("s"), "a%"),
         pc.list_value_length(pc.scalar([1])) == 1,
     ],
-    ids=str,
 )
 def test_arrows_own_semantics_are_kept(expression: pc.Expression) -> None:
     parsed = parse_arrow(expression, SCHEMA)

@@ -15,6 +15,7 @@ from lance_core.file.footer import FOOTER_BYTES, FileVersion
 from lance_core.file.metadata import MOST_METADATA_BYTES, TAIL_BYTES, FileMetadata, read_file_metadata
 from lance_core.proto import file2_pb2
 from lance_core.storage import LocalStorage, ReadableFile
+from support.each_case import each_case
 
 FOOTER = struct.Struct("<QQQIIHH4s")
 PAGE_LAYOUT = "/lance.encodings21.PageLayout"
@@ -276,8 +277,8 @@ def test_type_names_are_compared_by_their_last_part() -> None:
 HUGE = (1 << 64) - 1
 
 
-@pytest.mark.parametrize("field", range(8))
-@pytest.mark.parametrize("value", [0, 1, 39, 128, 500, 1 << 31, (1 << 32) - 1, 1 << 63, HUGE])
+@each_case("field", range(8))
+@each_case("value", [0, 1, 39, 128, 500, 1 << 31, (1 << 32) - 1, 1 << 63, HUGE])
 def test_no_number_in_the_footer_is_believed(field: int, value: int) -> None:
     """T22: a lie is refused, or is small enough to leave a readable file."""
     original = container([column(page())])

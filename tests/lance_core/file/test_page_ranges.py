@@ -17,6 +17,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.page_ranges import PageRange, at_rows, decode_page_ranges, read_batches
 from lance_core.scan.read.value_sizes import bits_before, value_bits
 from support.draws import draws
+from support.each_case import each_case
 from support.pages import Columns
 from support.written import write_file
 
@@ -190,7 +191,7 @@ def test_some_rows_of_ranges_are_those_of_a_take(
         assert found.equals(rows[name].combine_chunks().take(pa.array(wanted)))
 
 
-@pytest.mark.parametrize("rows", [[4, 4], [5, 4], [9], [2], [3, 8, 4], [-(2**63)], [2**63 - 1]], ids=str)
+@each_case("rows", [[4, 4], [5, 4], [9], [2], [3, 8, 4], [-(2**63)], [2**63 - 1]])
 def test_rows_that_a_range_does_not_have_are_refused(written: tuple[Path, pa.Table], rows: list[int]) -> None:
     """T22: rows 3 to 8 are there."""
     for name in ("plain", "text", "numbers"):

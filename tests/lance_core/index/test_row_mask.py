@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyroaring
-import pytest
 
 from lance_core.index.row_mask import RowMask, by_fragment, joined, nothing_covered
+from support.each_case import each_case
 
 FRAGMENTS, ROWS = 6, 5
 EVERYTHING = {(fragment, row) for fragment in range(FRAGMENTS) for row in range(ROWS)}
@@ -43,7 +43,7 @@ def check(truth: set[tuple[int, int]], mask: RowMask) -> None:
             assert offsets.tolist() == expected
 
 
-@pytest.mark.parametrize("seed", range(200))
+@each_case("seed", range(200))
 def test_masks_combine_like_conditions(seed: int) -> None:
     chance = np.random.default_rng(seed)
     (one, one_mask), (other, other_mask) = random_condition(chance), random_condition(chance)

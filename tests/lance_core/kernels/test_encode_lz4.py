@@ -6,11 +6,11 @@ import random
 
 import lz4.block
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
+from support.each_case import each_case
 from support.twins import inputs
 from support.twins.compression import decompress_lz4
 
@@ -35,7 +35,7 @@ def test_chunks_come_back(chunks: list[bytes]) -> None:
     assert [decompress_lz4(frame) for frame in frames] == chunks
 
 
-@pytest.mark.parametrize("size", [0, 1, 4, 5, 11, 12, 13, 14, 15, 20, 255, 300, 4_096, 70_000, 1 << 20])
+@each_case("size", [0, 1, 4, 5, 11, 12, 13, 14, 15, 20, 255, 300, 4_096, 70_000, 1 << 20])
 def test_sizes_at_the_limits_of_the_format(size: int) -> None:
     """Matches may reach 65535 bytes back, none begins in the last twelve, five are literals."""
     rng = random.Random(size)

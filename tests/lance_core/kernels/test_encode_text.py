@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, SymbolTable
+from support.each_case import each_case
 from support.twins import fsst, inputs, values
 
 TEXTS = st.lists(st.binary(max_size=30), min_size=1, max_size=60)
@@ -172,7 +173,7 @@ def test_rows_are_put_together(n: int, seed: int) -> None:
 OFFSETS = values.integers([0, 4, 2], 32)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "kernel",
     [
         lambda: kernels.chunk_variable(OFFSETS, b"1234", 2, 32, 100, 16),

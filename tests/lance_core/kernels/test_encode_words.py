@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
+from support.each_case import each_case
 from support.twins import inputs, packing, values
 
 WORDS = (8, 16, 32, 64)
@@ -29,8 +30,8 @@ def random_words(rng: random.Random, n: int, bits: int) -> list[int]:
     return numbers[:n]
 
 
-@pytest.mark.parametrize("bits", WORDS)
-@pytest.mark.parametrize("n", [1, 1023, 1024, 1025, 2500])
+@each_case("bits", WORDS)
+@each_case("n", [1, 1023, 1024, 1025, 2500])
 def test_inline_chunks_are_those_of_the_twin(bits: int, n: int) -> None:
     numbers = random_words(random.Random(n), n, bits)
     expected = [packing.pack_inline(numbers[i : i + 1024], bits) for i in range(0, n, 1024)]
@@ -48,8 +49,8 @@ def test_every_width_packs_like_the_twin(bits: int) -> None:
         ]
 
 
-@pytest.mark.parametrize("bits", WORDS)
-@pytest.mark.parametrize("n", [0, 1, 100, 1000, 1024, 1600, 2048])
+@each_case("bits", WORDS)
+@each_case("n", [0, 1, 100, 1000, 1024, 1600, 2048])
 def test_blocks_pack_their_tail_where_that_is_shorter(bits: int, n: int) -> None:
     width = bits // 2 - 1
     numbers = [random.Random(i).getrandbits(width) for i in range(n)]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lance_core import kernels
 from lance_core.kernels import CorruptData
 from support.draws import draws
+from support.each_case import each_case
 from support.twins import inputs
 
 
@@ -54,8 +55,8 @@ def test_every_byte_that_is_not_zero_is_true(source: list[int]) -> None:
     assert inputs.bits(packed, len(source)) == [value != 0 for value in source]
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 1000])
-@pytest.mark.parametrize("width", [0, 1, 3, 16])
+@each_case("count", [0, 1, 2, 3, 7, 1000])
+@each_case("width", [0, 1, 3, 16])
 def test_a_value_is_repeated(width: int, count: int) -> None:
     value = bytes(range(1, width + 1))
     assert bytes(kernels.repeat_value(value, count)) == value * count

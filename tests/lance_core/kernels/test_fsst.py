@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lance_core import kernels
 from lance_core.kernels import CorruptData, SymbolTable
 from support.draws import draws
+from support.each_case import each_case
 from support.twins import fsst, inputs, values
 
 FULL = [bytes([i]) * (i % 8 + 1) for i in range(255)]
@@ -136,8 +137,8 @@ def test_the_twin_encoder_round_trips(way: str) -> None:
 
 
 @every_way
-@pytest.mark.parametrize("symbols", [FULL, PARTIAL], ids=["full", "partial"])
-@pytest.mark.parametrize("codes", [b"\xff\xff\xff", *(b"\0" * before + b"\xff" for before in range(9))])
+@each_case("symbols", [FULL, PARTIAL])
+@each_case("codes", [b"\xff\xff\xff", *(b"\0" * before + b"\xff" for before in range(9))])
 def test_an_escape_never_reaches_into_the_next_value(way: str, symbols: list[bytes], codes: bytes) -> None:
     """T22: each value is coded on its own."""
     with pytest.raises(CorruptData):

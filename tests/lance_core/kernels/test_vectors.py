@@ -19,6 +19,7 @@ from lance_core.kernels import (
     vector_distances,
 )
 from support.descriptors import kept_open
+from support.each_case import each_case
 from support.twins import vectors as twin
 
 DTYPES: dict[str, type[np.generic]] = {
@@ -54,7 +55,7 @@ def tolerance(vectors: npt.NDArray[np.generic], query: npt.NDArray[np.generic], 
 
 
 @pytest.mark.parametrize(("element", "metric"), CASES)
-@pytest.mark.parametrize("dimension", [1, 3, 4, 7, 16, 19, 33, 64, 129])
+@each_case("dimension", [1, 3, 4, 7, 16, 19, 33, 64, 129])
 def test_distances_are_those_of_numpy(element: str, metric: str, dimension: int) -> None:
     vectors = some_vectors(element, 61, dimension)
     for num_queries in (1, 2, 5, 8, 17):

@@ -22,6 +22,7 @@ from lance_core import InvalidInputError, LanceDataset, UnsupportedFeatureError
 from lance_core.scan import aggregated
 from lance_core.scan.run import groups
 from support.draws import draws
+from support.each_case import each_case
 
 NUM_ROWS = 6000
 NEGATIVE_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8 << 48))[0]
@@ -301,7 +302,7 @@ def test_sums_of_decimals_do_not_wrap_around(tmp_path: Path) -> None:
         lance_core.write_dataset(too_wide, tmp_path / "w").aggregate({"s": "sum(x)"})
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "message"),
     [
         ("price", "not an aggregate function"),

@@ -14,6 +14,7 @@ from lance._arrow.bf16 import BFloat16Type
 
 import lance_core
 from support.comparison import assert_tables_equal
+from support.each_case import each_case
 
 
 class Colour(pa.ExtensionType):
@@ -72,8 +73,8 @@ def tables() -> dict[str, pa.Table]:
     }
 
 
-@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
-@pytest.mark.parametrize("name", list(tables()))
+@each_case("version", ["2.0", "2.1", "2.2"])
+@each_case("name", list(tables()))
 def test_extension_types(tmp_path: Path, name: str, version: str) -> None:
     theirs = lance.write_dataset(tables()[name], str(tmp_path), data_storage_version=version)
     ours = lance_core.dataset(tmp_path)

@@ -14,6 +14,7 @@ from lance_core.proto import file_pb2
 from lance_core.schema import schema_from_arrow, storage_type
 from lance_core.storage import storage_for
 from lance_core.table.snapshot import read_manifest
+from support.each_case import each_case
 
 BFLOAT16 = pa.field(
     "item",
@@ -49,7 +50,7 @@ def _reference_fields(schema: pa.Schema, path: Path) -> list[file_pb2.Field]:
     return list(read_manifest(storage_for(str(path)), 1).message.fields)
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@each_case("type_", TYPES)
 def test_fields_are_those_of_the_reference(type_: pa.DataType, tmp_path: Path) -> None:
     fields = [
         pa.field("before", pa.int8(), nullable=False, metadata={"key": "värde"}),
@@ -75,7 +76,7 @@ def test_dictionary_fields_are_those_of_the_reference(array: pa.Array, tmp_path:
     assert list(schema_from_arrow(table.schema).messages) == expected
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@each_case("type_", TYPES)
 def test_schema_comes_back_as_the_reference_reports_it(type_: pa.DataType, tmp_path: Path) -> None:
     schema = pa.schema([pa.field("column", type_, nullable=pa.types.is_null(type_))], {"a": "b"})
     lance.write_dataset(iter([]), str(tmp_path), schema=schema, data_storage_version="2.2")
@@ -85,7 +86,7 @@ def test_schema_comes_back_as_the_reference_reports_it(type_: pa.DataType, tmp_p
     assert back.equals(lance.dataset(str(tmp_path)).schema, check_metadata=True)
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@each_case("type_", TYPES)
 def test_storage_type_is_what_columns_decode_to(type_: pa.DataType) -> None:
     (field,) = schema_from_arrow(pa.schema([("column", type_)])).fields
 
@@ -94,7 +95,7 @@ def test_storage_type_is_what_columns_decode_to(type_: pa.DataType) -> None:
         assert storage_type(type_).equals(field.arrow_type)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "type_",
     [
         *(pa.decimal32(5, 2), pa.decimal64(5, 2), pa.month_day_nano_interval(), pa.list_view(pa.int8())),
@@ -103,7 +104,6 @@ def test_storage_type_is_what_columns_decode_to(type_: pa.DataType) -> None:
         *(pa.list_(pa.int8(), 0), pa.map_(pa.utf8(), pa.int8(), keys_sorted=True)),
         pa.list_(pa.struct([("x", pa.list_view(pa.int8()))])),
     ],
-    ids=str,
 )
 def test_types_without_a_name_are_refused_by_column(type_: pa.DataType) -> None:
     with pytest.raises(UnsupportedFeatureError, match="column"):
@@ -120,7 +120,7 @@ def test_too_deep_nesting_is_refused() -> None:
         schema_from_arrow(pa.schema([("column", type_)]))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("fields", "message"),
     [
         ([("a", pa.int8()), ("a", pa.int8())], "'a' is used twice"),

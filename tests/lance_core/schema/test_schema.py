@@ -11,6 +11,7 @@ from lance_core.proto import file_pb2
 from lance_core.schema import Field, Schema, leaves, split_path
 from lance_core.storage import storage_for
 from lance_core.table.snapshot import open_snapshot
+from support.each_case import each_case
 
 BFLOAT16 = pa.field("item", pa.binary(2), metadata={"ARROW:extension:name": "lance.bfloat16"})
 
@@ -109,8 +110,8 @@ def check_schema(schema: pa.Schema, path: Path, version: str) -> Schema:
     return ours
 
 
-@pytest.mark.parametrize(("version", "name"), CASES)
-@pytest.mark.parametrize("nullable", [True, False])
+@each_case(("version", "name"), CASES)
+@each_case("nullable", [True, False])
 def test_every_type_is_reported_as_the_reference_reports_it(
     tmp_path: Path, version: str, name: str, nullable: bool
 ) -> None:
@@ -237,7 +238,7 @@ def test_fields_are_found_by_path_and_id(tmp_path: Path) -> None:
             schema.resolve(path)
 
 
-@pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a..b", "`a", "`a`b", "a.``", "`a``"])
+@each_case("path", ["", ".", "a.", ".a", "a..b", "`a", "`a`b", "a.``", "`a``"])
 def test_malformed_paths_are_refused(path: str) -> None:
     with pytest.raises(InvalidInputError):
         split_path(path)
@@ -247,7 +248,7 @@ def leaf(name: str, logical_type: str, number: int = 0, parent: int = -1, **othe
     return file_pb2.Field(id=number, parent_id=parent, name=name, logical_type=logical_type, **others)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "logical_type",
     [
         "",

@@ -23,6 +23,7 @@ from lance_core.statistics.file_buffer import PageEntry, buffer_of, from_buffer,
 from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage.memory import MemoryFile
 from support.arrays import Spec, make_array
+from support.each_case import each_case
 from support.types import ORDERED
 from support.written import write_file
 
@@ -46,7 +47,7 @@ def pages_of(data_type: pa.DataType, count: int) -> list[pa.Array]:
     return [make_array(field, ROWS, Spec("extremes", nulls[i % 4]), rng) for i in range(count)]
 
 
-@pytest.mark.parametrize("data_type", ORDERED, ids=str)
+@each_case("data_type", ORDERED)
 def test_what_goes_in_comes_out(data_type: pa.DataType) -> None:
     pages = pages_of(data_type, 6)
     others = pages_of(pa.string(), 3)
@@ -73,7 +74,7 @@ def test_a_file_without_pages() -> None:
     assert from_buffer(to_buffer({0: []}), "f").column(0, pa.int32()) is None
 
 
-@pytest.mark.parametrize("data_type", ORDERED, ids=str)
+@each_case("data_type", ORDERED)
 def test_bounds_of_parts_are_those_of_the_whole(data_type: pa.DataType) -> None:
     """A page that is put together from several batches."""
     pages = pages_of(data_type, 4)
@@ -125,7 +126,7 @@ def changed(name: str, values: list[Any]) -> pa.Buffer:
     return stream(table.combine_chunks().to_batches(), table.schema)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "data",
     [
         pa.py_buffer(b""),
@@ -145,7 +146,6 @@ def changed(name: str, values: list[Any]) -> pa.Buffer:
         changed("null_count", [-1, 0, 0, 0, 0, 0]),
         changed("nan_count", [-1, 0, 0, 0, 0, 0]),
     ],
-    ids=range(16),
 )
 def test_what_contradicts_itself_is_refused(data: pa.Buffer) -> None:
     """T22, T24: unsound statistics would hide rows; compressed ones could be of any size."""
@@ -232,8 +232,8 @@ def test_the_stream_is_the_one_that_arrow_writes(summaries: list[PageSummary | N
 WORDS = [t for t in ORDERED if pa.types.is_integer(t) or pa.types.is_temporal(t)]
 
 
-@pytest.mark.parametrize("shape", ["around zero", "small", "runs", "nulls"])
-@pytest.mark.parametrize("data_type", WORDS, ids=str)
+@each_case("shape", ["around zero", "small", "runs", "nulls"])
+@each_case("data_type", WORDS)
 def test_bounds_that_the_encoder_finds_are_those_of_the_values(
     tmp_path: Path, data_type: pa.DataType, shape: str
 ) -> None:

@@ -39,6 +39,7 @@ from lance_core.statistics.column_statistics import all_null, refined, statistic
 from lance_core.statistics.prune import decide_rows, kept_rows
 from support.arrays import Spec, make_array
 from support.draws import draws
+from support.each_case import each_case
 from support.types import ORDERED
 
 TEXT = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
@@ -212,7 +213,7 @@ PAGES = pa.array([None, None, None, 10, 11, 19, 20, None, 29, 30, 31, 39])
 """Pages of three: nulls only, 10 to 19, 20 to 29 with a null, 30 to 39."""
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("filter_", "pages"),
     [
         ("a = 15", [1]),
@@ -243,7 +244,7 @@ PAGES = pa.array([None, None, None, 10, 11, 19, 20, None, 29, 30, 31, 39])
         ("a > 100", []),
     ],
 )
-@pytest.mark.parametrize(
+@each_case(
     "data_type",
     [
         pa.int8(),
@@ -254,7 +255,6 @@ PAGES = pa.array([None, None, None, 10, 11, 19, 20, None, 29, 30, 31, 39])
         pa.decimal256(50, 0),
         pa.int64(),
     ],
-    ids=str,
 )
 def test_pages_that_are_left(filter_: str, pages: list[int], data_type: pa.DataType) -> None:
     array = pa.array([None if value is None else np.float16(value) for value in PAGES.to_pylist()])
@@ -268,7 +268,7 @@ def test_pages_that_are_left(filter_: str, pages: list[int], data_type: pa.DataT
 WORDS = ["apple", "apricot", "avocado", "banana", "blueberry", "cherry", "x" * 80, "x" * 90, "y\U0010ffff"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("filter_", "pages"),
     [
         ("a LIKE 'ap%'", [0]),
@@ -286,17 +286,15 @@ WORDS = ["apple", "apricot", "avocado", "banana", "blueberry", "cherry", "x" * 8
         ("a IN ('b', 'zz')", []),
     ],
 )
-@pytest.mark.parametrize("data_type", [pa.string(), pa.large_string()], ids=str)
+@each_case("data_type", [pa.string(), pa.large_string()])
 def test_pages_of_text_that_are_left(filter_: str, pages: list[int], data_type: pa.DataType) -> None:
     table = table_of(pa.array(WORDS, data_type), 3)
     found = expand(kept(filter_, {"a": table}, 9), 9)
     assert np.flatnonzero(found[::3]).tolist() == pages
 
 
-@pytest.mark.parametrize(
-    "data_type", [data_type for data_type in ORDERED if data_type != pa.bool_()], ids=str
-)
-@pytest.mark.parametrize("operator", COMPARISONS)
+@each_case("data_type", [data_type for data_type in ORDERED if data_type != pa.bool_()])
+@each_case("operator", COMPARISONS)
 def test_every_type_is_pruned(data_type: pa.DataType, operator: str) -> None:
     """Half of the pages go, or one of them for equality."""
     field = pa.field("x", data_type, nullable=False)
@@ -407,8 +405,8 @@ def test_what_is_not_known_is_kept() -> None:
     assert kept_rows(parse_filter("a > 7", schema), {}, 0) == []
 
 
-@pytest.mark.parametrize("name", ["min", "max"])
-@pytest.mark.parametrize(
+@each_case("name", ["min", "max"])
+@each_case(
     "values",
     [
         pa.array([-(2**63), 0, 2**63 - 1]),

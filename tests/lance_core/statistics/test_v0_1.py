@@ -18,6 +18,7 @@ from lance_core.proto import file_pb2
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.storage import LocalStorage
 from support.arrays import Spec, make_array
+from support.each_case import each_case
 
 ROWS_PER_BATCH = 50
 NUMBERS = (
@@ -64,8 +65,8 @@ def statistics_of(path: Path, array: pa.Array) -> tuple[list[dict[str, object]],
     return rows, pages
 
 
-@pytest.mark.parametrize("nulls", ["none", "sparse", "half", "all"])
-@pytest.mark.parametrize("distribution", ["random", "small", "constant", "extremes", "few"])
+@each_case("nulls", ["none", "sparse", "half", "all"])
+@each_case("distribution", ["random", "small", "constant", "extremes", "few"])
 @pytest.mark.parametrize("data_type", [*NUMBERS, *TEXTS], ids=str)
 def test_statistics_hold_for_the_rows_as_read(
     data_type: pa.DataType, distribution: str, nulls: str, tmp_path: Path

@@ -16,6 +16,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.storage import object_options, storage_for
 from lance_core.storage.aws_profile import profile_credentials
 from lance_core.storage.object_options import _AWS, _AZURE, _CLIENT_KEYS, _GOOGLE, _by_name, _resolve
+from support.each_case import each_case
 from support.s3 import KEY, S3, SECRET
 
 STORES = {"s3": _AWS, "gs": _GOOGLE, "az": _AZURE}
@@ -32,7 +33,7 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 NAMES = [(scheme, name) for scheme, keys in STORES.items() for name in sorted(set(keys.values()))]
 
 
-@pytest.mark.parametrize(("scheme", "name"), NAMES)
+@each_case(("scheme", "name"), NAMES)
 def test_every_name_is_one_that_the_client_knows(scheme: str, name: str) -> None:
     """The client may refuse the value, but not the name."""
     needed = {"azure_storage_account_name": "x"} if scheme == "az" else {}
@@ -74,7 +75,7 @@ def test_unknown_options_are_ignored_and_said_in_the_log(caplog: pytest.LogCaptu
     assert "secret-value" not in caplog.text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("uri", "options", "match"),
     [
         ("s3://bucket/x", {"timeout": "soon-secret"}, "timeout"),

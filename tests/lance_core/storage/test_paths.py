@@ -4,6 +4,7 @@ import pytest
 
 from lance_core.errors import InvalidInputError
 from lance_core.storage.paths import contained_path
+from support.each_case import each_case
 
 HOSTILE = [
     "",
@@ -25,7 +26,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("path", HOSTILE)
+@each_case("path", HOSTILE)
 def test_a_path_that_leaves_its_root_or_hides_something_is_refused(path: str) -> None:
     """T7, T11"""
     with pytest.raises(InvalidInputError):

@@ -17,6 +17,7 @@ from lance_core.errors import (
     StorageError,
 )
 from lance_core.storage import Entry, Storage
+from support.each_case import each_case
 
 CONTENT = bytes(range(256)) * 40
 
@@ -52,14 +53,14 @@ def test_buffers_are_aligned_for_typed_access(filled: Storage) -> None:
             assert file.read(offset, 100).address % 64 == 0
 
 
-@pytest.mark.parametrize("span", [(-1, 1), (0, -1), (0, 10241), (10240, 1), (1 << 63, 1), (0, 1 << 63)])
+@each_case("span", [(-1, 1), (0, -1), (0, 10241), (10240, 1), (1 << 63, 1), (0, 1 << 63)])
 def test_a_read_outside_the_file_is_refused(filled: Storage, span: tuple[int, int]) -> None:
     """T22"""
     with filled.open_file("data/file") as file, pytest.raises(CorruptFileError, match="data/file"):
         file.read(*span)
 
 
-@pytest.mark.parametrize("wrong", [-1000, -1, 1, 1000])
+@each_case("wrong", [-1000, -1, 1, 1000])
 def test_the_size_that_the_caller_knows_is_checked(filled: Storage, wrong: int) -> None:
     """T25: a wrong size is noticed when the file is opened, or with the first bytes that are read."""
     with filled.open_file("data/file", len(CONTENT)) as file:
@@ -153,7 +154,7 @@ def test_a_storage_below_another(filled: Storage) -> None:
     assert below.uri == f"{filled.uri}/data"
 
 
-@pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "data/../../outside", "data//x", "a\0b"])
+@each_case("path", ["../outside", "/etc/passwd", "data/../../outside", "data//x", "a\0b"])
 def test_paths_out_of_the_root_are_refused(filled: Storage, path: str) -> None:
     """T7: no method takes the refusal, which is an OSError, for a failure or for a missing file."""
     for act in (

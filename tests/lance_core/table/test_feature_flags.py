@@ -12,6 +12,7 @@ from lance_core.proto import table_pb2
 from lance_core.storage import LocalStorage
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import open_snapshot
+from support.each_case import each_case
 from support.manifests import edit_manifest
 
 IGNORED_FOR_READING = 32768
@@ -34,7 +35,7 @@ def open_with(dataset: Path, **fields: int) -> Manifest:
     return open_snapshot(LocalStorage(str(dataset))).manifest
 
 
-@pytest.mark.parametrize("bit", [1 << position for position in range(64)])
+@each_case("bit", [1 << position for position in range(64)])
 def test_every_bit_is_read_or_refused_by_name(dataset: Path, bit: int) -> None:
     """T43"""
     fields = {"reader_feature_flags": bit, "writer_feature_flags": bit}

@@ -17,6 +17,7 @@ from lance_core.table.fragment_totals import FragmentTotals
 from lance_core.table.indices import describe_indices
 from lance_core.table.manifest import Manifest, parse_manifest
 from lance_core.table.snapshot import open_snapshot
+from support.each_case import each_case
 from support.manifests import edit_manifest, manifest_bytes, newest_manifest, read_message
 
 
@@ -53,7 +54,7 @@ def test_what_a_manifest_says(dataset: Path) -> None:
     assert (ours.branch, ours.base_paths, ours.table_metadata) == (None, {}, {})
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_case("seed", range(20))
 def test_totals_of_fragments(seed: int) -> None:
     chance = random.Random(seed)
     message = table_pb2.Manifest(version=300, schema_metadata={"a": b"b" * 300})

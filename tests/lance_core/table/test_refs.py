@@ -13,6 +13,7 @@ import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError, RefNotFoundError, VersionNotFoundError
 from lance_core.storage import LocalStorage
 from lance_core.table.refs import branch_storage, list_branches, list_tags, read_tag
+from support.each_case import each_case
 from support.faults import CallStorage, before
 
 BAD_NAMES = ["", ".", "..", "a..b", "../x", "a b", "x.lock", "a\0", "a\\b", "a\nb", "%2e%2e", "x" * 300]
@@ -124,7 +125,7 @@ def write_tag(root: Path, content: str, name: str = "t.json") -> LocalStorage:
     return LocalStorage(str(root))
 
 
-@pytest.mark.parametrize(
+@each_case(
     "content",
     [
         "",
@@ -146,7 +147,6 @@ def write_tag(root: Path, content: str, name: str = "t.json") -> LocalStorage:
         '{"version": 1, "manifestSize": 1, "more": ' + "[" * 100_000 + "]" * 100_000 + "}",
         '{"version": 1, "manifestSize": 1, "more": "' + "x" * (1 << 20) + '"}',
     ],
-    ids=lambda content: content[:60],
 )
 def test_a_damaged_ref_is_named(tmp_path: Path, content: str) -> None:
     """T22: size and depth are bounded."""

@@ -17,6 +17,7 @@ from lance_core.table.deletions import read_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.row_ids import decode_row_ids, find_row_ids, read_row_ids
 from lance_core.table.snapshot import open_snapshot
+from support.each_case import each_case
 
 
 def encoded(values: list[int], width: int, base: int = 0) -> rowids_pb2.EncodedU64Array:
@@ -108,7 +109,7 @@ def test_no_ids_and_the_largest_ones() -> None:
     assert decode_row_ids(sequence({"array": encoded([top], 8)}), 1, "ids").tolist() == [top]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "segment",
     [
         {"range": {"start": 0, "end": 2}},

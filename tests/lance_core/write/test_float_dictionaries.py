@@ -12,6 +12,7 @@ import pytest
 
 import lance_core
 from lance_core.encodings.values import concat_arrays, flatten_lists
+from support.each_case import each_case
 
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]
 BATCHES: list[list[float | None]] = [[1.0, 2.0], [2.0, 3.0], [float("nan"), -0.0], [1.5, None], [None, 2.5]]
@@ -43,8 +44,8 @@ def same(found: Any, expected: Any) -> bool:
     return repr(found) == repr(expected)
 
 
-@pytest.mark.parametrize("value_type", FLOATS)
-@pytest.mark.parametrize("kind", [*NESTED, "map"])
+@each_case("value_type", FLOATS)
+@each_case("kind", [*NESTED, "map"])
 def test_joined_and_flattened_values_are_the_same(kind: str, value_type: pa.DataType) -> None:
     if kind == "map":
         keys = pa.array(["a", "b", "c", "d", "e", "f"])

@@ -21,6 +21,7 @@ from lance_core.encodings.json_binary import store_json
 from lance_core.errors import InvalidInputError
 from support.comparison import assert_tables_equal
 from support.draws import draws
+from support.each_case import each_case
 from support.twins.json_binary import binary_json
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
@@ -129,13 +130,13 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("document", SPECIAL)
+@each_case("document", SPECIAL)
 def test_what_is_more_than_standard_is_stored_as_by_the_reference(tmp_path: Path, document: str) -> None:
     expected = stored_by_reference([document], tmp_path)
     assert store_json(pa.array([document]), "j").to_pylist() == expected
 
 
-@pytest.mark.parametrize("document", REFUSED)
+@each_case("document", REFUSED)
 def test_what_the_reference_refuses_is_refused(tmp_path: Path, document: str) -> None:
     """T27: by column and value; nothing is left behind."""
     with pytest.raises(OSError, match="encode JSON"):

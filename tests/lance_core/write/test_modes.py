@@ -24,6 +24,7 @@ from lance_core.errors import (
 )
 from lance_core.file.v2_1 import writer as v2_1_writer
 from lance_core.write.dataset import Mode
+from support.each_case import each_case
 
 TABLE = pa.table({"a": pa.array([1, 2, None], pa.int32()), "b": ["x", None, ""]})
 MORE = pa.table({"a": pa.array([7], pa.int32()), "b": ["more"]})
@@ -107,7 +108,7 @@ def test_create_refuses_a_dataset_that_is_there(tmp_path: Path) -> None:
     assert lance_core.dataset(tmp_path).to_table().equals(TABLE)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "error", "message"),
     [
         ({"mode": "upsert"}, InvalidInputError, "'upsert'"),

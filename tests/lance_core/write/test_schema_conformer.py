@@ -18,6 +18,7 @@ from lance_core.schema import schema_from_arrow
 from lance_core.write.schema_conformer import Conformer
 from support.arrays import Spec, make_array
 from support.draws import draws
+from support.each_case import each_case
 
 UUIDS = pa.array([b"0" * 16], pa.binary(16))
 PAIR = pa.array([{"x": 1, "y": "a"}], pa.struct([("x", pa.int32()), ("y", pa.string())]))
@@ -80,7 +81,7 @@ CASES = {
 SAYS_NO_LATER = {"no_child": "the reference appends a struct without any of its children, and cannot read it"}
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_case("name", CASES)
 def test_a_column_is_taken_or_refused_as_by_the_reference(name: str, tmp_path: Path) -> None:
     ours, theirs = (_appended(library, name, tmp_path) for library in (lance_core, lance))
 

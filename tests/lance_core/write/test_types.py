@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from support.each_case import each_case
 
 UUIDS = pa.array([bytes([number]) * 16 for number in range(6)], pa.binary(16))
 
@@ -53,8 +54,8 @@ def _field(name: str) -> pa.Field:
     return pa.field(name, COLUMNS[name].type, name != "required", None if name == "uuid" else {"note": name})
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
-@pytest.mark.parametrize("name", COLUMNS)
+@each_case("version", ["2.1", "2.2"])
+@each_case("name", COLUMNS)
 def test_schema_and_values_are_what_the_reference_would_have_stored(
     name: str, version: str, tmp_path: Path
 ) -> None:

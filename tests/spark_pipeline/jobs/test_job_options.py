@@ -22,6 +22,7 @@ from spark_pipeline.jobs import Outcome, Server, Source
 from spark_pipeline.jobs.job import JOBS, Job, JobOptions, about, about_of, is_required
 from spark_pipeline.jobs.job import job as job_of
 from spark_pipeline.jobs.shared_options import RunOptions
+from support.each_case import each_case
 
 URI = "grpc://127.0.0.1:1"
 
@@ -53,7 +54,7 @@ def test_every_job_is_in_all_three_places() -> None:
             assert f"{option.name}: {about_of(option).help[:20]}" in (getattr(jobs, name).__doc__ or "")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "arguments", "expected"),
     [
         (

@@ -11,6 +11,7 @@ from spark_pipeline.jobs import Source
 from spark_pipeline.jobs.ingest import IngestOptions
 from spark_pipeline.jobs.transform import TransformOptions
 from spark_pipeline.pipeline_file import Pipeline
+from support.each_case import each_case
 
 GOOD = """
 [pipeline]
@@ -69,7 +70,7 @@ def test_ids_belong_to_pipeline_run_and_step(tmp_path: Path) -> None:
     assert len(set(ids)) == 8
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new", "message"),
     [
         ('name = "trips"\n', "", "pipeline: key name is missing"),

@@ -19,6 +19,7 @@ from lance_core.proto import file_pb2, table_pb2
 from lance_core.schema import Schema
 from lance_core.schema.fields import Field
 from lance_core.storage.memory import MemoryFile
+from support.each_case import each_case
 
 Cells = Mapping[int, Sequence[tuple[int, int]]]
 NAME = "data/f.lance"
@@ -231,7 +232,7 @@ LIST = [field_message(0, "list"), field_message(1, "int32", 0, name="item")]
 KIND = [field_message(0, "dict:string:int8:false", dictionary=file_pb2.Dictionary(offset=1, length=1))]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("messages", "body", "cells", "page", "message"),
     [
         (INT, ints(1, 2), {0: [(0, 1), (-4, 1)]}, 1, "leaves the file"),

@@ -9,6 +9,7 @@ import pytest
 
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_0_pb2 as pb
+from support.each_case import each_case
 from support.files_2_0 import Page, some_nulls, write_column
 
 ORDER = [0, 4, 2, 6, 1, 5, 3, 7]
@@ -71,8 +72,8 @@ def _transposed(values: np.ndarray, bits: int) -> bytes:
     return bytes(out)
 
 
-@pytest.mark.parametrize("word_bits", [8, 16, 32, 64])
-@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 2500])
+@each_case("word_bits", [8, 16, 32, 64])
+@each_case("count", [1, 1023, 1024, 1025, 2500])
 def test_groups(word_bits: int, count: int, tmp_path: Path) -> None:
     values = np.random.default_rng(count).integers(0, 32, count).astype(f"u{word_bits // 8}")
     page = Page(count)

@@ -12,6 +12,7 @@ import pytest
 
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.proto import encodings_v2_1_pb2 as pb
+from support.each_case import each_case
 from support.twins import nested, pages, values
 from support.twins.pages import ITEM, LIST, HandmadePage, flat, variable
 
@@ -313,7 +314,7 @@ EXAMPLES: dict[str, tuple[HandmadePage, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@each_case("name", EXAMPLES)
 def test_example(name: str) -> None:
     page, rows = EXAMPLES[name]
     assert page.array().to_pylist() == rows

@@ -11,6 +11,7 @@ from lance_core.encodings.v2_1.registry import ENCODINGS, UNSUPPORTED, parse_enc
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as pb
+from support.each_case import each_case
 from support.twins import fsst, nested, pages, values
 from support.twins.pages import ITEM, LIST, HandmadePage, flat, general, lists_of, packed, variable
 
@@ -129,7 +130,7 @@ def compressed_flat(bits: int) -> Encoding:
 BUFFER = pb.BufferCompression(scheme=pages.ZSTD)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "encoding",
     [
         compressed_flat(32),
@@ -181,7 +182,6 @@ BUFFER = pb.BufferCompression(scheme=pages.ZSTD)
             )
         ),
     ],
-    ids=lambda encoding: str(encoding).replace("\n", " ")[:60],
 )
 def test_descriptions_that_contradict_themselves(encoding: Encoding) -> None:
     """T22: refused when the page is opened, before any byte of it is read."""
@@ -189,7 +189,7 @@ def test_descriptions_that_contradict_themselves(encoding: Encoding) -> None:
         parse_encoding(encoding)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("layers", "nesting"),
     [
         ([], (ITEM,)),
@@ -201,7 +201,7 @@ def test_descriptions_that_contradict_themselves(encoding: Encoding) -> None:
         ([9], (ITEM,)),
     ],
 )
-@pytest.mark.parametrize("kind", [pages.mini_block, pages.full_zip, pages.constant])
+@each_case("kind", [pages.mini_block, pages.full_zip, pages.constant])
 def test_layers_that_do_not_fit_the_column(kind: object, layers: list[int], nesting: object) -> None:
     """T22: unspecified, unknown, too few, too many, or lists where the type has none."""
     assert callable(kind)

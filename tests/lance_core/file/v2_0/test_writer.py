@@ -18,6 +18,7 @@ from lance_core.scan.plan.statistics import read_page_statistics
 from lance_core.statistics.file_checksums import verify_file
 from lance_core.storage.local import LocalStorage
 from lance_core.storage.memory import MemoryFile
+from support.each_case import each_case
 
 
 def _write(data: pa.Table, path: Path, **arguments: object) -> lance_core.LanceDataset:
@@ -69,8 +70,8 @@ def test_a_packed_struct_holds_neither_nulls_nor_strings(tmp_path: Path) -> None
         _write(pa.table([pa.array([{"x": None}])], schema=pa.schema([number])), tmp_path / "null")
 
 
-@pytest.mark.parametrize("num_distinct", [1, 99, 100, 255, 1000])
-@pytest.mark.parametrize("num_rows", [99, 100, 5000])
+@each_case("num_distinct", [1, 99, 100, 255, 1000])
+@each_case("num_rows", [99, 100, 5000])
 def test_few_strings_become_a_dictionary(num_distinct: int, num_rows: int, tmp_path: Path) -> None:
     """The reference reads at most 255 items; it makes a dictionary of less than 100, from 100 rows on."""
     texts = pa.array([f"text {row % num_distinct}" if row % 7 else None for row in range(num_rows)])

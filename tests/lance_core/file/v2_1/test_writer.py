@@ -19,6 +19,7 @@ from lance_core.statistics.file_checksums import verify_file
 from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import storage_for
 from support.comparison import assert_values_equal
+from support.each_case import each_case
 from support.pages import features
 from support.written import check_file, read_file, write_file
 
@@ -86,8 +87,8 @@ LONG_RUNS = pa.array(np.arange(N) // 100)
 SMOOTH = pa.array(np.linspace(0, 1, N))
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize(
+@each_case("version", VERSIONS)
+@each_case(
     ("values", "metadata", "expected"),
     [
         (RANDOM, {}, {"mini-block flat"}),

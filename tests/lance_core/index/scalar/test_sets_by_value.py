@@ -15,6 +15,7 @@ from lance_core import kernels
 from lance_core.index.build import ROW_KEY, VALUE
 from lance_core.index.row_sets import Container, Map64, TreeMap, keys_of
 from lance_core.index.sets_by_value import SetsByValue
+from support.each_case import each_case
 
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "integers": (pa.int32(), [-7, 0, 1, 5, 2**31 - 1]),
@@ -29,10 +30,10 @@ KEYS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("container", [TreeMap(), Map64()], ids=["tree map", "map64"])
-@pytest.mark.parametrize("most_bytes", [1, 1 << 30], ids=["runs", "memory"])
-@pytest.mark.parametrize("order", KEYS)
-@pytest.mark.parametrize("kind", TYPES)
+@each_case("container", [TreeMap(), Map64()])
+@each_case("most_bytes", [1, 1 << 30])
+@each_case("order", KEYS)
+@each_case("kind", TYPES)
 def test_sets_are_those_of_python(kind: str, order: str, most_bytes: int, container: Container) -> None:
     """T23: arrays and bitsets, keys in any order and repeated, upper halves, nulls, sliced batches."""
     value_type, values = TYPES[kind]

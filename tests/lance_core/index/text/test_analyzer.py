@@ -13,6 +13,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.index.text.analyzer import Analyzer, Token
 from lance_core.index.text.parameters import LANGUAGES, TextParameters, parameters_of, parse_parameters
 from lance_core.index.text.stop_words import stop_words
+from support.each_case import each_case
 
 PIECES = [
     "Running runs RAN", "it's 3.14", "foo_bar-baz", "naïve CAFÉ", "Straße", "ﬁnance ǅ", "İstanbul",
@@ -56,7 +57,7 @@ def random_options(chance: random.Random) -> dict[str, object]:
     return options
 
 
-@pytest.mark.parametrize("seed", range(24))
+@each_case("seed", range(24))
 def test_terms_are_those_of_the_reference(seed: int) -> None:
     chance = random.Random(seed)
     options = random_options(chance)
@@ -67,7 +68,7 @@ def test_terms_are_those_of_the_reference(seed: int) -> None:
         assert from_first(analyzer.query_tokens(text)) == expected, (text, options)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each_case("language", LANGUAGES)
 def test_stop_words_are_those_of_the_reference(language: str) -> None:
     words = sorted(stop_words(language) | {"no", "not", "nicht", "sans", "kein", "non", "ikke"})
     analyzer = Analyzer(TextParameters(base_tokenizer="whitespace", language=language, stem=False))
@@ -83,7 +84,7 @@ def test_options_survive_their_json() -> None:
     assert parse_parameters("{}") == TextParameters()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "error", "message"),
     [
         ({"base_tokenizer": "icu"}, UnsupportedFeatureError, "'icu'"),

@@ -14,6 +14,7 @@ from lance.arrow import BFloat16Type
 
 import lance_core
 from lance_core.errors import InvalidInputError
+from support.each_case import each_case
 from support.nearest import expected_ids, lattice, vector_array, vector_table
 
 VERSIONS = ("0.1", "2.0", "2.1", "2.2")
@@ -87,8 +88,8 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("arguments", CASES, ids=str)
-@pytest.mark.parametrize("metric", ["l2", "dot"])
+@each_case("arguments", CASES)
+@each_case("metric", ["l2", "dot"])
 def test_results_are_those_of_the_reference(path: Path, arguments: dict[str, Any], metric: str) -> None:
     nearest = {"column": "v", "q": QUERY, "k": 12, "metric": metric}
     ours, theirs = both(path, nearest=nearest, **arguments)
@@ -255,7 +256,7 @@ def test_order_and_batches_of_the_result(path: Path) -> None:
     assert hidden.column_names == ["id"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "words"),
     [
         ({"column": "nothing"}, "there is no column 'nothing'"),

@@ -10,6 +10,7 @@ import pytest
 import lance_core
 from lance_core.errors import InvalidInputError
 from support.comparison import assert_tables_equal
+from support.each_case import each_case
 
 SCHEMA = pa.schema(
     [
@@ -54,7 +55,7 @@ def reference(request, tmp_path_factory):
     return lance.write_dataset(pa.table(ROWS, schema=SCHEMA), path, data_storage_version=request.param)
 
 
-@pytest.mark.parametrize("expression", [text for text in map(str.strip, EXPRESSIONS.split(";")) if text])
+@each_case("expression", [text for text in map(str.strip, EXPRESSIONS.split(";")) if text])
 def test_values_and_fields_are_those_of_the_reference(reference, expression):
     ours = lance_core.dataset(reference.uri)
     columns = {"value": expression, "a": "a"}

@@ -7,6 +7,7 @@ import pytest
 import lance_core
 from lance_core import InvalidInputError
 from support.comparison import assert_tables_equal, schema_difference
+from support.each_case import each_case
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,7 @@ PROJECTIONS = [
 ]
 
 
-@pytest.mark.parametrize("columns", PROJECTIONS, ids=str)
+@each_case("columns", PROJECTIONS)
 def test_projection_has_schema_and_rows_of_the_reference(nested, columns):
     ours = lance_core.dataset(nested.uri)
     expected = nested.to_table(columns=columns)
@@ -92,16 +93,16 @@ def test_child_of_a_packed_struct(nested):
     )
 
 
-@pytest.mark.parametrize("columns", [None, [], ["Case"], ["_rowaddr", "Case"], ["_rowid", "Case"]], ids=str)
-@pytest.mark.parametrize("row_id", [False, True])
-@pytest.mark.parametrize("row_address", [False, True])
+@each_case("columns", [None, [], ["Case"], ["_rowaddr", "Case"], ["_rowid", "Case"]])
+@each_case("row_id", [False, True])
+@each_case("row_address", [False, True])
 def test_row_columns_are_appended_where_the_reference_has_them(nested, columns, row_id, row_address):
     options = {"with_row_id": row_id, "with_row_address": row_address}
     expected = nested.to_table(columns=columns, **options)
     assert_tables_equal(expected, lance_core.dataset(nested.uri).to_table(columns, **options))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("column", "named"),
     [
         ("nope", "nope"),

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lance_core.scan.read.live_rows import LiveRows
 from lance_core.table.fragment import MAX_ROWS
+from support.each_case import each_case
 
 fragments = st.integers(0, 60).flatmap(
     lambda rows: st.tuples(st.just(rows), st.sets(st.integers(0, max(rows - 1, 0)), max_size=rows))
@@ -58,11 +58,10 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("kind", ARRAYS)
-@pytest.mark.parametrize(
+@each_case("kind", ARRAYS)
+@each_case(
     "deleted",
     [range(0), [0], [999], [0, 499, 500, 999], range(100, 900), range(0, 1000, 2), range(1000)],
-    ids=["none", "first", "last", "edges", "run", "every second", "all"],
 )
 def test_dropping_rows_keeps_the_others_in_order(kind, deleted):
     array = ARRAYS[kind]

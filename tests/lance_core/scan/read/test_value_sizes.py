@@ -2,9 +2,9 @@
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from lance_core.scan.read.value_sizes import bits_before, value_bits
+from support.each_case import each_case
 
 NUM_ROWS = 1000
 ROWS = range(NUM_ROWS)
@@ -28,8 +28,8 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("kind", ARRAYS)
-@pytest.mark.parametrize(("start", "length"), [(0, NUM_ROWS), (100, 333), (999, 1), (500, 0)])
+@each_case("kind", ARRAYS)
+@each_case(("start", "length"), [(0, NUM_ROWS), (100, 333), (999, 1), (500, 0)])
 def test_sizes_are_those_of_arrow_but_for_validity(kind, start, length):
     array = ARRAYS[kind]
     (found,) = np.diff(bits_before(array, np.array([start, start + length])))

@@ -12,6 +12,7 @@ from lance.dataset import ColumnOrdering as TheirOrdering
 import lance_core
 from lance_core import ColumnOrdering
 from support.comparison import assert_tables_equal
+from support.each_case import each_case
 
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
 
@@ -29,7 +30,7 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return path
 
 
-@pytest.mark.parametrize(
+@each_case(
     "arguments",
     [
         {"with_row_id": True},
@@ -47,7 +48,6 @@ def path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         {"columns": [], "with_row_id": True},
         {"with_row_id": True, "include_deleted_rows": False},
     ],
-    ids=repr,
 )
 def test_deleted_rows_are_returned_with_null_ids(path: str, arguments: dict) -> None:
     arguments = {"include_deleted_rows": True, **arguments}

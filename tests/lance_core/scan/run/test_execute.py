@@ -24,6 +24,7 @@ from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from support.comparison import assert_tables_equal
 from support.descriptors import open_below
+from support.each_case import each_case
 from support.forked import run_script
 from support.waiting import wait_until
 
@@ -53,10 +54,8 @@ def test_all_columns_and_rows(reference):
     assert ours.count_rows() == expected.num_rows
 
 
-@pytest.mark.parametrize("columns", [[], ["id"], ["point.y.z", "id"], [*ROW_COLUMNS, "tags"]], ids=str)
-@pytest.mark.parametrize(
-    ("limit", "offset"), [(None, None), (0, 0), (3, 1499), (1600, 1234), (None, 4000), (10, 10**6)], ids=str
-)
+@each_case("columns", [[], ["id"], ["point.y.z", "id"], [*ROW_COLUMNS, "tags"]])
+@each_case(("limit", "offset"), [(None, None), (0, 0), (3, 1499), (1600, 1234), (None, 4000), (10, 10**6)])
 def test_projection_with_limit_and_offset(reference, columns, limit, offset):
     ours = lance_core.dataset(reference.uri)
     expected = reference.to_table(columns=columns, limit=limit, offset=offset)

@@ -27,6 +27,7 @@ from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import zone_statistics
 from support.comparison import assert_tables_equal
 from support.draws import draws
+from support.each_case import each_case
 from support.filters import conditions, random_table
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
@@ -186,7 +187,7 @@ def test_rows_are_taken_with_computed_columns(reference, ours):
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "words"),
     [
         ({"filter": "idd > 3"}, "idd"),
@@ -195,7 +196,6 @@ def test_rows_are_taken_with_computed_columns(reference, ours):
         ({"filter": "true", "substrait_filter": b"x"}, "substrait_filter"),
         ({"columns": {"twice": "idd"}}, "twice.*idd"),
     ],
-    ids=str,
 )
 def test_what_cannot_be_used_is_named(ours, arguments, words):
     with pytest.raises(InvalidInputError, match=words):

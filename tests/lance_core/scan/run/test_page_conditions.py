@@ -34,6 +34,7 @@ from lance_core.file.page_ranges import PageRange
 from lance_core.scan.run import page_conditions, row_filter
 from lance_core.scan.run.page_conditions import PageCondition, page_condition
 from support.draws import draws
+from support.each_case import each_case
 from support.pages import Columns
 from support.written import write_file
 
@@ -162,7 +163,7 @@ def test_numbers_are_compared_with_constants(columns: Columns, kind: pa.DataType
                         compared_on(ranges, name, condition)
 
 
-@pytest.mark.parametrize("kind", [*INTEGERS, *TIMES], ids=str)
+@each_case("kind", [*INTEGERS, *TIMES])
 def test_lists_of_numbers_are_intervals(columns: Columns, kind: pa.DataType) -> None:
     """Numbers of a list that follow one another are one interval; null is in no list and in no other one."""
     values, constants = numbers(kind)
@@ -186,7 +187,7 @@ def test_a_long_run_in_a_list_is_one_interval() -> None:
     assert scattered.intervals is None, "too many passes"
 
 
-@pytest.mark.parametrize("kind", NUMBERS, ids=str)
+@each_case("kind", NUMBERS)
 def test_alternatives_are_intervals(columns: Columns, kind: pa.DataType) -> None:
     first, second, *_ = numbers(kind)[1]
     for name in (str(kind), f"{kind} nulls"):

@@ -28,6 +28,7 @@ from lance_core.scan.take.taker_cache import TakerCache
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
 from support.comparison import assert_tables_equal
+from support.each_case import each_case
 from support.manifests import edit_manifest
 
 ROWS = 5000
@@ -86,14 +87,14 @@ def keys(name, dataset):
     }[name]
 
 
-@pytest.mark.parametrize("name", ["scattered", "ordered", "dense", "repeated", "ends", "none"])
-@pytest.mark.parametrize("columns", [None, ["text", "_rowid", "id", "_rowaddr"]], ids=str)
+@each_case("name", ["scattered", "ordered", "dense", "repeated", "ends", "none"])
+@each_case("columns", [None, ["text", "_rowid", "id", "_rowaddr"]])
 def test_offsets(reference, ours, name, columns):
     offsets = keys(name, reference)
     assert_tables_equal(reference.take(offsets, columns=columns), ours.take(offsets, columns=columns))
 
 
-@pytest.mark.parametrize("name", ["scattered", "ordered", "dense", "repeated", "ends"])
+@each_case("name", ["scattered", "ordered", "dense", "repeated", "ends"])
 def test_row_ids(reference, ours, name):
     every_id = reference.to_table(columns=[], with_row_id=True)["_rowid"].to_numpy()
     ids = every_id[keys(name, reference)]
@@ -120,15 +121,13 @@ def test_addresses(ours):
     assert_tables_equal(everything.take(chosen), pa.Table.from_batches([batch]))
 
 
-@pytest.mark.parametrize(
-    "kind", [pa.array, np.array, list, lambda keys: pa.chunked_array([keys[:1], keys[1:]])]
-)
+@each_case("kind", [pa.array, np.array, list, lambda keys: pa.chunked_array([keys[:1], keys[1:]])])
 def test_keys_may_be_any_array_of_integers(ours, kind):
     assert ours.take(kind([5, 2]))["id"].to_pylist() == ours.to_table(["id"])["id"].take([5, 2]).to_pylist()
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
-@pytest.mark.parametrize(
+@each_case("version", ["2.1", "2.2"])
+@each_case(
     "columns",
     [
         ["p.n.a", "p.x"],
@@ -141,7 +140,6 @@ def test_keys_may_be_any_array_of_integers(ours, kind):
         ["l.item.z"],
         ["_rowid", "p.x", "_rowaddr", "l"],
     ],
-    ids=str,
 )
 def test_paths_narrow_their_column(tmp_path, version, columns):
     """Other than in a scan, where each path is a column of its own."""
@@ -201,9 +199,7 @@ def test_a_map_tells_which_structs_are_null(tmp_path: Path) -> None:
     assert ours.count_rows("s.b IS NULL OR s.b > 1") == theirs.count_rows("s.b IS NULL OR s.b > 1") == 6
 
 
-@pytest.mark.parametrize(
-    "name", ["point.nope", "point.x.y", "list.nope", "vector.item", "nope.x", "_rowid.x"]
-)
+@each_case("name", ["point.nope", "point.x.y", "list.nope", "vector.item", "nope.x", "_rowid.x"])
 def test_paths_that_lead_nowhere_are_named(ours, name):
     with pytest.raises(InvalidInputError, match=name.split(".")[0]):
         ours.take([0], columns=[name])
@@ -273,7 +269,7 @@ def test_what_is_not_there_is_named(reference, ours):
                 reference._take_rows([0, address])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "error"),
     [
         ([-1], InvalidInputError),
@@ -288,7 +284,6 @@ def test_what_is_not_there_is_named(reference, ours):
         (3, TypeError),
         ([[1]], TypeError),
     ],
-    ids=str,
 )
 def test_what_is_no_key_is_refused(ours, wrong, error):
     with pytest.raises(error, match="indices"):
