@@ -18,13 +18,11 @@ Source: docs/format.md, "Cleanup".
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal, NamedTuple, TypeVar
 
 from lance_core.errors import (
-    FileMissingError,
     InvalidInputError,
     RefConflictError,
     StorageError,
@@ -35,12 +33,14 @@ from lance_core.maintenance.file_roles import DIRECTORIES, FileKind, FileRole, R
 from lance_core.storage import Storage, StoredFile
 from lance_core.table.manifest import Manifest
 from lance_core.table.refs import MAIN, branch_storage, list_branches, list_tags
-from lance_core.table.snapshot import Snapshot, read_manifest
+from lance_core.table.snapshot import Snapshot, read_manifest, read_manifests
 from lance_core.table.versions import (
     HINT,
+    VERSIONS,
     detached_versions,
     first_scheme_versions,
     list_versions,
+    listed_manifests,
     version_path,
 )
 
@@ -246,19 +246,17 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
 
 def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspection:
     storage = snapshot.storage
-    versions = list_versions(storage)
+    listed = listed_manifests(storage)
     plain = set(first_scheme_versions(storage))
     protected = _named_versions(snapshot, root)
     oldest_retained = 0
     if policy.retain_versions is not None:
-        oldest_retained = versions[-policy.retain_versions :][0]
+        oldest_retained = list(listed)[-policy.retain_versions :][0]
     now = datetime.now(UTC)
-    inspection = _Inspection()
+    inspection = _Inspection(seen=set(listed))
     refused = []
-    for version, manifest in zip(versions, _read_all(storage, versions), strict=True):
-        inspection.seen.add(version)
-        if manifest is None:  # another cleanup removed it
-            continue
+    for manifest in read_manifests(snapshot, listed):
+        version = manifest.version
         goes = version < snapshot.manifest.version
         if policy.older_than is not None:
             goes &= manifest.timestamp < now - policy.older_than
@@ -325,10 +323,9 @@ def _remove_manifests(
         # The hint may name a removed version, from which the reference would try later versions one by one.
         storage.delete_file(HINT)
     for together in _groups(inspection.old):
-        content: dict[str, bytes] = {}
-        for old in together:
-            with suppress(FileMissingError):
-                content[old.path] = storage.read_file(old.path)
+        names = [old.path.rpartition("/")[2] for old in together]
+        files = zip(together, storage.read_files(VERSIONS, names), strict=True)
+        content = {old.path: data for old, data in files if data is not None}
         named = _named_versions(snapshot, root)
         removed = [old for old in together if old.path in content and old.version not in named]
         gone = {old.path for old in removed}

@@ -67,7 +67,8 @@ class RemoteFile(ReadableFile):
         return self._fetch_once(offset, length)
 
     def _fetch_once(self, offset: int, length: int) -> pa.Buffer:
-        """Fetch bytes. Threads that want the same bytes at once, such as the index of a page, share a request.
+        """Fetch bytes. Threads that want the same bytes at once, such as the index of a page, share a
+        request.
 
         If it fails, each of them sends its own, so that each gets its own error.
         """

@@ -94,6 +94,7 @@ class Page(ABC):
         Raises:
             CorruptData: the bytes contradict the description of the page.
         """
+        assert not buffers  # a page with such ranges has its own method
 
     @abstractmethod
     def plan(self, fetch: Fetch, start: int, end: int) -> PageRead:
