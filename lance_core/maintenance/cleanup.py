@@ -279,9 +279,9 @@ def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspe
             found=sorted(refused),
         )
     detached = detached_versions(storage)
-    for manifest in _read_all(storage, detached):
-        if manifest is not None:
-            inspection.referenced.add(manifest)
+    for each in _read_all(storage, detached):
+        if each is not None:
+            inspection.referenced.add(each)
     _keep_what_branches_need(snapshot, root, inspection)
     return inspection
 

@@ -385,14 +385,14 @@ def test_a_fault_at_any_call_breaks_no_version_that_is_listed(tmp_path: Path, fa
 
 def test_a_version_that_goes_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = history(tmp_path / "t")
-    read = cleanup.read_manifest
+    listed = cleanup.listed_manifests
 
-    def removed_before(storage: Any, version: int) -> Any:
-        if version == 2:
-            lance.dataset(path).cleanup_old_versions(versions=[2])
-        return read(storage, version)
+    def removed_after(storage: Any) -> Any:
+        found = listed(storage)
+        lance.dataset(path).cleanup_old_versions(versions=[2])
+        return found
 
-    monkeypatch.setattr(cleanup, "read_manifest", removed_before)
+    monkeypatch.setattr(cleanup, "listed_manifests", removed_after)
     assert lance_core.dataset(path).cleanup_old_versions(NOW).old_versions == 6
     assert list(readable(path)) == [8]
 
