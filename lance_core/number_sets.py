@@ -1,4 +1,4 @@
-"""Sets of whole numbers as ascending NumPy arrays: row offsets, row ids, row addresses, page numbers.
+"""Sets of whole numbers, such as row offsets, row ids and page numbers, as ascending NumPy arrays or bitmaps.
 
 `numpy.unique` and `numpy.union1d` hash values if they return values only. For a million numbers, this takes
 many times as long as a sort and a comparison of neighbours.
@@ -6,10 +6,12 @@ many times as long as a sort and a comparison of neighbours.
 
 from __future__ import annotations
 
+from array import array
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyroaring
 
 _Integer = TypeVar("_Integer", bound=np.integer)
 
@@ -37,3 +39,9 @@ def are_among(known: npt.NDArray[_Integer], values: npt.NDArray[_Integer]) -> np
     places = known.searchsorted(values)
     found: npt.NDArray[np.bool_] = known[np.minimum(places, len(known) - 1)] == values
     return found
+
+
+def bitmap_of(offsets: npt.NDArray[np.integer]) -> pyroaring.BitMap:
+    """Return the lower 32 bits of numbers as a bitmap."""
+    # From a NumPy array, pyroaring reads one Python object per number.
+    return pyroaring.BitMap(array("I", offsets.astype(np.uint32).tobytes()))

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyroaring
 
 from lance_core.errors import CorruptFileError, InvalidInputError
-from lance_core.number_sets import distinct
+from lance_core.number_sets import bitmap_of, distinct
 from lance_core.proto import table_pb2
 from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.storage import Storage
@@ -150,7 +150,7 @@ def _encode_arrow(offsets: Offsets) -> bytes:
 
 
 def _encode_bitmap(offsets: Offsets) -> bytes:
-    bitmap = pyroaring.BitMap(offsets)
+    bitmap = bitmap_of(offsets)
     bitmap.run_optimize()
     return bytes(bitmap.serialize())
 

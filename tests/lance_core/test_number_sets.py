@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from lance_core.number_sets import are_among, distinct, union
+from lance_core.number_sets import are_among, bitmap_of, distinct, union
 
 Numbers = npt.NDArray[Any]
 
@@ -54,3 +54,9 @@ def test_a_union_is_that_of_numpy(values: Numbers) -> None:
 def test_known_values_are_those_of_numpy(values: Numbers) -> None:
     for known in (values[:0], values[::2], values[1::3] + values.dtype.type(1)):
         assert are_among(distinct(known), values).tolist() == np.isin(values, known).tolist()
+
+
+def test_a_bitmap_has_the_lower_32_bits() -> None:
+    for values in ARRAYS.values():
+        expected = np.unique(values.astype(np.uint32))
+        assert list(bitmap_of(values)) == expected.tolist()

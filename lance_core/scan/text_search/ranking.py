@@ -115,7 +115,7 @@ class Ranking:
         else:
             found = _sum_of_any([self.found(part, None) for part in query.should])
         for part in query.must_not:
-            kept = ~are_among(distinct(self.found(part, None).addresses), found.addresses)
+            kept = ~np.isin(found.addresses, self.found(part, None).addresses)
             found = Found(found.addresses[kept], found.scores[kept])
         return found
 
