@@ -12,13 +12,13 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyroaring import BitMap
 
 from lance_core.api.column_changes import new_columns, table_of
 from lance_core.api.fragment_metadata import FragmentMetadata
 from lance_core.api.opened import OpenedDataset
 from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError
+from lance_core.number_sets import bitmap_of
 from lance_core.scan.take.keys import as_keys
 from lance_core.table.fragment import MAX_ROWS, Fragment
 
@@ -210,7 +210,7 @@ class FragmentChanges:
         updated = update_columns(self._dataset.snapshot, self._metadata, rows, left_on, right_on)
         fragment, fields = FragmentMetadata.from_message(updated.message), list(updated.fields_modified)
         if with_offsets:
-            return fragment, fields, bytes(BitMap(updated.matched_offsets).serialize())
+            return fragment, fields, bytes(bitmap_of(updated.matched_offsets).serialize())
         return fragment, fields
 
     def _add(self, source: ColumnSource) -> tuple[FragmentMetadata, LanceSchema]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from lance_core.api.fragment_metadata import RowIdMeta
 from lance_core.commit.lineage_encoding import encode_row_ids
 from lance_core.errors import ArgumentTypeError, InvalidInputError
+from lance_core.number_sets import distinct
 from lance_core.scan.take.keys import as_keys
 from lance_core.table.fragment import MAX_ROWS
 from lance_core.table.row_ids import RowIds, decode_first_row_ids
@@ -44,7 +45,7 @@ class RowIdSequence:
         ):
             row_ids = list(row_ids)
         self._ids: RowIds = as_keys(row_ids, "row_ids")
-        if len(np.unique(self._ids)) != len(self._ids):
+        if len(distinct(self._ids)) != len(self._ids):
             raise InvalidInputError("row ids must be unique")
 
     @classmethod

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Set
 import numpy as np
 
 from lance_core.errors import CommitConflictError
+from lance_core.number_sets import distinct, union
 from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
@@ -148,9 +149,11 @@ def _union(storage: Storage, fragment: Fragment, mine: Offsets | None) -> Offset
     if mine is None:
         raise CommitConflictError(f"other rows of fragment {fragment.id} changed", retryable=True)
     theirs = read_deletions(storage, fragment)
-    if np.isin(mine, theirs).any():
+    mine = distinct(mine)
+    deleted = union(theirs, mine)
+    if len(deleted) < len(theirs) + len(mine):
         raise CommitConflictError(f"the same rows of fragment {fragment.id} were changed", retryable=True)
-    return np.union1d(theirs, mine).astype(np.uint32, casting="same_kind")
+    return deleted.astype(np.uint32, casting="same_kind")
 
 
 def _operation(transaction: Transaction) -> Transaction.Delete | Transaction.Update | None:

@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import pyroaring
 
-from lance_core.index.row_sets import Bitmaps, Keys, bitmap_of
+from lance_core.index.row_sets import Bitmaps, Keys
+from lance_core.number_sets import bitmap_of
 
 Offsets = npt.NDArray[np.int64]
 

@@ -13,13 +13,14 @@ Source: Lance index format; docs/format.md, "Index files".
 from __future__ import annotations
 
 import struct
-from array import array
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyroaring
+
+from lance_core.number_sets import bitmap_of
 
 _COUNT = struct.Struct("<I")
 _LONG_COUNT = struct.Struct("<Q")
@@ -162,9 +163,3 @@ def by_upper_half(keys: Keys) -> Iterator[tuple[int, pyroaring.BitMap]]:
     starts = np.concatenate(([0], np.flatnonzero(uppers[1:] != uppers[:-1]) + 1)).astype(np.int64)
     for upper, part in zip(uppers[starts].tolist(), np.split(keys, starts[1:]), strict=True):
         yield upper, bitmap_of(part)
-
-
-def bitmap_of(offsets: npt.NDArray[np.integer]) -> pyroaring.BitMap:
-    """Return the lower 32 bits of numbers as a bitmap."""
-    # From a NumPy array, pyroaring reads one Python object per number.
-    return pyroaring.BitMap(array("I", offsets.astype(np.uint32).tobytes()))

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError, VersionNotFoundError
+from lance_core.number_sets import are_among, distinct
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID
@@ -97,9 +98,9 @@ class Changes:
         """
         before, after = self._differing
         left = [ids for ids, _ in _rows(self.end, after)]
-        kept = np.unique(np.concatenate([np.empty(0, np.uint64), *left]))
+        kept = distinct(np.concatenate([np.empty(0, np.uint64), *left]))
         for ids, addresses in _rows(self.begin, before):
-            gone = ~np.isin(ids, kept, assume_unique=True)
+            gone = ~are_among(kept, ids)
             if gone.any():
                 yield ids[gone], addresses[gone]
 

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.number_sets import distinct
 from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 
 
@@ -119,7 +120,7 @@ def range_edges(spans: Sequence[Spans], starts: Sequence[int]) -> npt.NDArray[np
     if edges is not None and all(span.are_between(edges) for span in spans[1:]):
         return edges
     rows = [np.array(starts), *(side for span in spans for side in (span.first, span.ends))]
-    return np.unique(np.minimum(np.concatenate(rows), num_rows))
+    return distinct(np.minimum(np.concatenate(rows), num_rows))
 
 
 def refined(coarse: pa.Table, fine: pa.Table, num_rows: int) -> pa.Table:

@@ -41,6 +41,7 @@ from lance_core.file.footer import (
 )
 from lance_core.file.metadata import BufferRange, FileMetadata, read_file_metadata
 from lance_core.file.side_files import CHECKSUMS_KEY, read_checksums, verify_side_file
+from lance_core.number_sets import distinct
 from lance_core.proto import file_pb2
 from lance_core.schema import Field, leaves, nodes
 from lance_core.schema.blobs import describe_blobs
@@ -232,7 +233,7 @@ class ColumnChecksums:
         starts = self._starts
         if starts is None:
             return range(self.num_pages)
-        found: list[int] = (np.unique(np.searchsorted(starts, rows, "right")) - 1).tolist()
+        found: list[int] = (distinct(np.searchsorted(starts, rows, "right")) - 1).tolist()
         return found
 
     def verify_page(self, number: int, column: str | int) -> Sequence[BufferRange]:

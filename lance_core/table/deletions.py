@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyroaring
 
 from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.number_sets import bitmap_of, distinct
 from lance_core.proto import table_pb2
 from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.storage import Storage
@@ -124,7 +125,7 @@ def write_deletions(
     `offsets` may be in any order. The other arguments and the errors are those of `new_deletion_file` and
     `store_deletions`. The file is at `path_of(fragment_id, entry)`.
     """
-    unique = np.unique(offsets).astype(np.uint32, casting="same_kind")
+    unique = distinct(offsets).astype(np.uint32, casting="same_kind")
     entry = new_deletion_file(read_version, unique, as_bitmap=as_bitmap)
     store_deletions(storage, path_of(fragment_id, entry), entry, unique, sync=sync)
     return entry
@@ -149,7 +150,7 @@ def _encode_arrow(offsets: Offsets) -> bytes:
 
 
 def _encode_bitmap(offsets: Offsets) -> bytes:
-    bitmap = pyroaring.BitMap(offsets)
+    bitmap = bitmap_of(offsets)
     bitmap.run_optimize()
     return bytes(bitmap.serialize())
 
@@ -171,7 +172,7 @@ def _decode_arrow(data: bytes, num_rows: int, name: str) -> Offsets:
             expected="one batch of row_id: uint32 not null",
             found=f"{num_batches} batches of {schema}",
         )
-    offsets = np.unique(numbers_of(batch.column(0)))
+    offsets = distinct(numbers_of(batch.column(0)))
     if len(offsets):
         _check_last(int(offsets[-1]), num_rows, name)
     return offsets

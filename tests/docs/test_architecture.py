@@ -15,7 +15,7 @@ from support.source_files import ROOT, import_graph, imported_modules, modules, 
 PACKAGES = ("lance_core", "flight_server", "flight_client", "spark_pipeline")
 LAYERS = [
     {"errors", "kernels", "proto", "version"},
-    {"arguments", "hints", "process"},
+    {"arguments", "hints", "number_sets", "process"},
     {"pool"},
     {"schema", "storage"},
     {"encodings"},

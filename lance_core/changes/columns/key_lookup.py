@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.hints import did_you_mean
+from lance_core.number_sets import distinct
 from lance_core.schema import storage_type
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -45,7 +46,7 @@ class KeyLookup:
             own = self._numbers(place, column)
             if place:
                 pairs = numbers * len(self._values[place]) + own
-                self._pairs.append(np.unique(pairs))
+                self._pairs.append(distinct(pairs))
                 numbers = np.searchsorted(self._pairs[-1], pairs)
             else:
                 numbers = own

@@ -29,6 +29,7 @@ from lance_core.index.vector.build.options import parse_options
 from lance_core.index.vector.build.spilled import SpilledRows
 from lance_core.index.vector.build.training import given_model
 from lance_core.index.vector.build.vectors import usable_vectors
+from lance_core.number_sets import distinct
 from lance_core.proto import table_pb2
 from lance_core.scan.take.keys import fragments_of
 from lance_core.table.snapshot import Snapshot
@@ -159,7 +160,7 @@ class _Fragments:
         if self._addresses is not None:
             addresses, is_there = self._addresses.located(keys)
             addresses = addresses[is_there]
-        self._found |= pyroaring.BitMap(np.unique(fragments_of(addresses)).tolist())
+        self._found |= pyroaring.BitMap(distinct(fragments_of(addresses)).tolist())
 
     def found(self) -> pyroaring.BitMap:
         """Return the ids of all fragments that were added.

@@ -12,6 +12,7 @@ from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.changes.rows.removal import ChosenRows, Removal, passing_addresses, remove_rows
 from lance_core.changes.rows.row_change import RowChange, commit_row_change, make_row_change
 from lance_core.errors import ArgumentTypeError, InvalidInputError
+from lance_core.number_sets import distinct
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.take.keys import Keys
 from lance_core.table import transaction as transactions
@@ -98,7 +99,7 @@ def delete_offsets(
         InvalidInputError: An offset is not below `physical_rows` of the fragment.
         LanceError: A deletion file cannot be read or written.
     """
-    chosen = np.unique(offsets)
+    chosen = distinct(offsets)
     if not len(chosen):
         return fragment
     if chosen[-1] >= fragment.physical_rows:

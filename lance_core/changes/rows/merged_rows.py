@@ -17,6 +17,7 @@ from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.builders import shown
 from lance_core.expressions.tree import Expression
+from lance_core.number_sets import are_among, distinct
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import expression_schema
@@ -154,9 +155,9 @@ class MergedRows:
         """Yield the addresses of rows of the table to delete because they match no source row."""
         schema = self._snapshot.manifest.schema
         condition = bind_filter(schema, self._plan.when_not_matched_by_source_condition)
-        matched = np.unique(matches.addresses)
+        matched = distinct(matches.addresses)
         for addresses in passing_addresses(self._snapshot, condition):
-            yield addresses[~np.isin(addresses, matched, assume_unique=True)]
+            yield addresses[~are_among(matched, addresses)]
 
     def key_of(self, matches: Matches, place: int) -> str:
         """Return the key of one pair as text, for messages."""

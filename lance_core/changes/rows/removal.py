@@ -13,6 +13,7 @@ import pyarrow as pa
 from lance_core.changes.checked_reads import addresses_for_change
 from lance_core.changes.rows.row_change import RowChange
 from lance_core.expressions.tree import Expression
+from lance_core.number_sets import union
 from lance_core.pool import run_all
 from lance_core.proto import table_pb2
 from lance_core.scan.plan.options import ScanOptions
@@ -114,7 +115,7 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChan
         If no row is left, there is no file and the result is None.
         """
         fragment = fragments[fragment_id]
-        deleted = np.union1d(files.deletions(snapshot, fragment), rows[fragment_id])
+        deleted = union(files.deletions(snapshot, fragment), rows[fragment_id])
         if len(deleted) == fragment.physical_rows:
             return None
         was_bitmap = fragment.deletion_file is not None and fragment.deletion_file.is_bitmap

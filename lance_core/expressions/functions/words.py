@@ -13,6 +13,7 @@ from lance_core.expressions.functions.registry import Bound, Function, as_consta
 from lance_core.expressions.letters import word_characters
 from lance_core.expressions.tree import Expression
 from lance_core.kernels import WordReader
+from lance_core.number_sets import distinct
 
 
 def _bind_contains_tokens(name: str, arguments: Sequence[Expression]) -> Bound:
@@ -29,7 +30,7 @@ def _contains_tokens(text: Datum, tokens: pa.Scalar) -> Datum:
     words, ends = _words(reader, pc.fill_null(text, "").cast(pa.large_string()))
     owners = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     # The words of `tokens` have the first numbers.
-    found = np.unique(owners[words < num_wanted] * max(num_wanted, 1) + words[words < num_wanted])
+    found = distinct(owners[words < num_wanted] * max(num_wanted, 1) + words[words < num_wanted])
     counts = np.bincount(found // max(num_wanted, 1), minlength=len(ends))
     is_valid = pc.is_valid(text).to_numpy(zero_copy_only=False)
     return pa.array(counts == num_wanted, mask=~is_valid)

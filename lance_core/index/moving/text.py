@@ -20,6 +20,7 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.moving.copying import SegmentCopy
 from lance_core.index.moving.moved_rows import Moves
 from lance_core.index.segment_files import SourceFile
+from lance_core.number_sets import distinct
 
 _MOST_PARTITIONS = 1 << 16
 
@@ -40,7 +41,7 @@ def move_text(copy: SegmentCopy, rows: Moves) -> None:
             place = batch.schema.get_field_index("_rowid")
             addresses = batch.column(place).to_numpy().astype(np.uint64)
             translated, kept = rows.translate(addresses)
-            gone.update(np.unique(addresses[~kept] >> np.uint64(32)).tolist())
+            gone.update(distinct(addresses[~kept] >> np.uint64(32)).tolist())
             return batch.set_column(place, batch.schema.field(place), pa.array(translated))
 
         for number in partitions:

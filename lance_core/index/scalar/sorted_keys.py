@@ -21,6 +21,7 @@ import pyarrow.types as types
 from lance_core.encodings.values import offset_bits
 from lance_core.index.scalar.questions import Between, OneOf, Question, StartsWith
 from lance_core.kernels import search_strings
+from lance_core.number_sets import distinct
 from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 
 Places = npt.NDArray[np.int64]
@@ -287,7 +288,7 @@ def _floats_one_of(values: pa.Array) -> list[KeyRanges]:
     points = numbers[~is_nan]
     if (points == 0).any():
         points = np.concatenate((points, np.array([0.0, -0.0], points.dtype)))
-    keys = np.unique(_float_keys(points))
+    keys = distinct(_float_keys(points))
     ranges = [KeyRanges(keys, "left", keys, "right")]
     return ranges + _nan_ranges(values.type) if is_nan.any() else ranges
 

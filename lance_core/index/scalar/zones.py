@@ -20,6 +20,7 @@ from lance_core.index.index_file import IndexFile
 from lance_core.index.row_sets import Bitmaps, num_bytes
 from lance_core.index.scalar.answers import Answer, TooManyRows
 from lance_core.index.scalar.bitmap.search import read_set
+from lance_core.number_sets import distinct
 from lance_core.schema.arrow_values import numbers_of, scalar_of
 
 _MOST = 1 << 32
@@ -42,7 +43,7 @@ class Zones:
     @property
     def covered(self) -> pyroaring.BitMap:
         """Ids of the fragments that have zones."""
-        return pyroaring.BitMap(np.unique(self.fragments).tolist())
+        return pyroaring.BitMap(distinct(self.fragments).tolist())
 
     @property
     def nbytes(self) -> int:

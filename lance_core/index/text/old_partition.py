@@ -23,6 +23,7 @@ from lance_core.index.text.arrays import uint32s
 from lance_core.index.text.parameters import TextParameters, parse_parameters
 from lance_core.index.text.partition import Documents, Partition, numbers_of, reading
 from lance_core.kernels import Block, Postings
+from lance_core.number_sets import are_among
 
 TERMS_FILE = "tokens.lance"
 _BLOCK = 128
@@ -128,7 +129,7 @@ class OldPartition(Partition):
 
     def _documents_of(self, keys: Keys) -> tuple[Numbers, npt.NDArray[np.intp]]:
         """Return the numbers of documents, ascending, and the order in which this sorts them."""
-        if not np.isin(keys, self._stored_keys).all():
+        if not are_among(self._stored_keys, keys).all():
             raise ValueError("a posting list names an unknown document")
         order = np.argsort(keys, kind="stable")
         documents = np.searchsorted(self._stored_keys, keys[order])

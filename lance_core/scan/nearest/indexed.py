@@ -23,6 +23,7 @@ import numpy.typing as npt
 from lance_core.expressions.tree import Expression
 from lance_core.index.vector.segment_search import Neighbours, SegmentQuery, VectorSegment
 from lance_core.kernels import KeySet
+from lance_core.number_sets import are_among
 from lance_core.pool import run_all
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates, best_of, join
@@ -37,7 +38,7 @@ from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.filtered_scan import filter_jobs
 from lance_core.scan.run.index_masks import answered_rows, index_masks
 from lance_core.scan.run.strategy import Strategy
-from lance_core.scan.take.keys import Keys, address_of, are_among, are_ascending, fragments_of, grouped
+from lance_core.scan.take.keys import Keys, address_of, are_ascending, fragments_of, grouped
 from lance_core.scan.take.taker_cache import taker_of
 from lance_core.schema.arrow_values import numbers_of
 from lance_core.table.snapshot import Snapshot

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from lance_core.number_sets import distinct
 from lance_core.scan.read.columns import Column
 from lance_core.scan.read.live_rows import Offsets
 
@@ -57,7 +58,7 @@ class _TracedColumn:
         return self._column.read(start, end)
 
     def take(self, rows: Offsets) -> list[pa.Array]:
-        self._trace.note(self._key, np.unique(self._pages(rows)))
+        self._trace.note(self._key, distinct(self._pages(rows)))
         return self._column.take(rows)
 
     def _pages(self, rows: Offsets) -> Offsets:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
 from lance_core.file.column_readers import ColumnReader
+from lance_core.number_sets import distinct
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_core.scan.read.columns import Column, NumberColumn
@@ -98,7 +99,7 @@ class RowColumns:
                 continue
             are_live = live(fragment).are_live(rows)
             positions, rows = positions[are_live], rows[are_live]
-            if found[positions].any() or len(np.unique(positions)) < len(positions):
+            if found[positions].any() or len(distinct(positions)) < len(positions):
                 raise CorruptFileError(
                     f"two rows have the same row id, one of them in fragment {fragment.id}"
                 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lance_core.index.row_sets import bitmap_of, keys_of
+from lance_core.index.row_sets import keys_of
+from lance_core.number_sets import bitmap_of
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import FilterMasks, ask_indices
 from lance_core.scan.plan.options import ScanOptions

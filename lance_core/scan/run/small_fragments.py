@@ -18,6 +18,7 @@ import pyarrow as pa
 from lance_core.encodings.values import concat_arrays
 from lance_core.errors import LanceError
 from lance_core.expressions.tree import conjuncts
+from lance_core.number_sets import distinct
 from lance_core.process.counters import note_rows
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import Projection, project_inputs
@@ -229,7 +230,7 @@ class _SmallFragments:
         if self._outputs is None or not len(rows):
             return len(fragments), len(matching), _PassingRows(len(rows), [])
         numbers = ends.searchsorted(rows, side="right")
-        kept = np.unique(numbers)
+        kept = distinct(numbers)
         opened = self._outputs.open([scans[number] for number in kept])
         num_fragments = len(fragments)
         if len(opened) < len(kept):  # the others are filtered once more, which is rare

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.errors import InvalidInputError
+from lance_core.number_sets import are_among
 from lance_core.scan.plan.projection import ROW_ADDRESS, ROW_ID, ROW_OFFSET
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.row_columns import RowColumns
-from lance_core.scan.take.keys import Keys, address_of, are_among, fragments_of, grouped, rows_of
+from lance_core.scan.take.keys import Keys, address_of, fragments_of, grouped, rows_of
 from lance_core.scan.take.open_fragments import OpenFragments
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot

@@ -74,15 +74,6 @@ def are_ascending(keys: Keys) -> bool:
     return len(keys) <= 1 or bool((keys[1:] > keys[:-1]).all())
 
 
-def are_among(known: Keys, keys: Keys) -> npt.NDArray[np.bool_]:
-    """Return whether each key is one of `known`, which are ascending."""
-    if not len(known):
-        return np.zeros(len(keys), bool)
-    places = known.searchsorted(keys)
-    are_known: npt.NDArray[np.bool_] = known[np.minimum(places, len(known) - 1)] == keys
-    return are_known
-
-
 def grouped(ids: npt.NDArray[np.integer]) -> list[tuple[int, Chosen]]:
     """Return each distinct id with its positions in `ids`, ascending by id."""
     if len(ids) <= 1:

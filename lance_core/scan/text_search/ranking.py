@@ -30,6 +30,7 @@ from lance_core.index.text.search import (
     words_of,
 )
 from lance_core.index.text.segment import open_text_segment
+from lance_core.number_sets import are_among, distinct
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, project
@@ -37,7 +38,7 @@ from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
 from lance_core.scan.run.strategy import Strategy
-from lance_core.scan.take.keys import are_among, fragments_of
+from lance_core.scan.take.keys import fragments_of
 from lance_core.scan.take.taker_cache import taker_of
 from lance_core.scan.text_search.columns import TextColumn, text_column
 from lance_core.scan.text_search.unindexed import find_unindexed
@@ -80,7 +81,7 @@ class Ranking:
         self._budget = budget
         self._files = files
         self._strategy = strategy
-        self._among = None if among is None else np.unique(among)
+        self._among = None if among is None else distinct(among)
         self._fragments = pyroaring.BitMap(scan.fragment_id for scan in plan.fragment_scans)
 
     def found(self, query: TextQuery, limit: int | None) -> Found:

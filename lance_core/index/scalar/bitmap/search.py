@@ -29,6 +29,7 @@ from lance_core.index.scalar.sorted_keys import (
     sorted_keys,
 )
 from lance_core.index.segments import OpenSegment
+from lance_core.number_sets import distinct
 from lance_core.schema.arrow_values import numbers_of
 
 FILE = "bitmap_page_lookup.lance"
@@ -51,7 +52,7 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
     if ranges is None:
         return None
     rows = [index.rows(each) for each in ranges]
-    return Answer(index.sets(np.unique(np.concatenate(rows)), most_rows), True, index.nulls)
+    return Answer(index.sets(distinct(np.concatenate(rows)), most_rows), True, index.nulls)
 
 
 def value_type(segment: OpenSegment) -> pa.DataType:

@@ -35,6 +35,7 @@ from lance_core.index.scalar.sorted_keys import (
     sorted_keys,
 )
 from lance_core.index.segments import OpenSegment
+from lance_core.number_sets import distinct
 from lance_core.process.counters import note
 from lance_core.schema.arrow_values import numbers_of, scalar_of
 
@@ -260,7 +261,7 @@ class _Tree:
         indices = [rows_in(first, end) for first, end in places]
         pages = indices[0] if len(indices) == 1 else np.concatenate(indices)
         if len(indices) > 1 or len(places[0][0]) > 1:  # ranges may share pages
-            pages = np.unique(pages)
+            pages = distinct(pages)
         for rows, start, end in self._rows(pages):
             note("index_comparisons", len(rows.ids))
             for each, (first, last) in zip(ranges, places, strict=True):

@@ -18,6 +18,7 @@ from lance_core.index.scalar.bitmap.search import FILE, BitmapFile, read_set
 from lance_core.index.scalar.questions import HasLabels, OneOf, Question
 from lance_core.index.scalar.sorted_keys import has_order, ranges_of
 from lance_core.index.segments import OpenSegment
+from lance_core.number_sets import distinct
 
 _NULLS = "lance:label_list_nulls"
 """Key of the metadata with the number of the buffer."""
@@ -52,7 +53,7 @@ def _with_any(index: BitmapFile, labels: pa.Array, most_rows: int) -> Bitmaps:
     """Return the rows whose list has one of the labels."""
     ranges = ranges_of(OneOf(labels), index.kind)
     assert ranges is not None
-    return index.sets(np.unique(np.concatenate([index.rows(each) for each in ranges])), most_rows)
+    return index.sets(distinct(np.concatenate([index.rows(each) for each in ranges])), most_rows)
 
 
 def _intersection(one: Bitmaps, other: Bitmaps) -> Bitmaps:
