@@ -2,8 +2,8 @@
 
     python -m benchmarks.delay_line PORT SECONDS
 
-Prints the port on which it listens. A request and its answer take SECONDS together. Each line that it reads is
-answered with the number of HTTP requests since the line before.
+Prints the port on which it listens. A request and its answer take SECONDS together. Each line that it reads
+is answered with the number of HTTP requests since the line before.
 """
 
 from __future__ import annotations

@@ -2,15 +2,16 @@
 
     python -m benchmarks.far_store [--rows 1000000] [--milliseconds 30] [--runs 5] [--folder FOLDER]
 
-A moto server holds the same datasets for both libraries, behind a delay line (`benchmarks.delay_line`). The time of a
-small read is the number of round trips that follow one another. "New" opens the dataset in a new session first,
-"again" repeats a read with open files. Every change is made on a copy of its own.
+A moto server holds the same datasets for both libraries, behind a delay line (`benchmarks.delay_line`). The
+time of a small read is that of the round trips that follow one another. "New" opens the dataset in a new
+session first, "again" repeats a read with open files. Every change is made on a copy of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import socket
 import statistics
 import subprocess
 import sys
@@ -130,13 +131,11 @@ class Store:
 def started(milliseconds: float) -> Iterator[Store]:
     """Start a store that answers after some time."""
     python = [sys.executable, "-m"]
-    server = subprocess.Popen(
-        [*python, "moto.server", "-p", "0"], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    server = subprocess.Popen([*python, "moto.server", "-p", str(port)], stderr=subprocess.DEVNULL)
     try:
-        assert server.stderr is not None
-        address = next(line for line in server.stderr if "Running on" in line)
-        port = int(address.rpartition(":")[2])
+        _wait_for(port)
         line = subprocess.Popen(
             [*python, "benchmarks.delay_line", str(port), str(milliseconds / 1000)],
             stdin=subprocess.PIPE,
@@ -150,6 +149,15 @@ def started(milliseconds: float) -> Iterator[Store]:
             line.kill()
     finally:
         server.kill()
+
+
+def _wait_for(port: int) -> None:
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.1)
 
 
 def write(folder: Path, num_rows: int) -> None:
