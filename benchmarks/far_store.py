@@ -183,9 +183,8 @@ def _compare(name: str, store: Store, runs: int, calls: dict[str, Callable[[], o
             seconds[library].append(time.perf_counter() - begin)
             requests[library] = store.num_requests()
     ours, theirs = (1000 * statistics.median(some) for some in seconds.values())
-    print(
-        f"{name:26} {ours:7.0f} {requests['ours']:8} {theirs:10.0f} {requests['theirs']:8} {theirs / ours:8.2f}x"
-    )
+    left = f"{name:26} {ours:7.0f} {requests['ours']:8}"
+    print(f"{left} {theirs:10.0f} {requests['theirs']:8} {theirs / ours:8.2f}x")
 
 
 def main() -> None:

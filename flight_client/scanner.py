@@ -286,7 +286,7 @@ class RemoteScanner:
             InvalidInputError: an expression is invalid, a sum does not fit its type, or there are too many
                 groups.
             UnsupportedFeatureError: the scan has a limit, an offset or fragments, or a filter that the server
-                cannot evaluate.
+                cannot evaluate, or a filter and `blob_handling="all_binary"`.
         """
         plan = self.aggregate_plan(aggregates, group_by)
         batches = ParallelReader(self._connections, plan.endpoints, parallel=1, max_bytes=0)
@@ -302,6 +302,9 @@ class RemoteScanner:
         selection = self._selection
         if (selection.limit, selection.offset, selection.fragments) != (None, None, None):
             raise UnsupportedFeatureError("a scan with limit, offset or fragments cannot be aggregated")
+        is_filtered = selection.filter is not None or selection.condition is not None
+        if is_filtered and selection.blob_handling == "all_binary":
+            raise UnsupportedFeatureError("a filtered scan with the values of blobs cannot be aggregated")
         if self._filter.rest is not None:
             raise UnsupportedFeatureError("the server cannot evaluate the filter: give it as SQL")
         given: dict[str, Any] = {
@@ -352,6 +355,7 @@ class RemoteScanner:
         if selection.nearest is not None or selection.full_text_query is not None:
             return sum(batch.num_rows for batch in self.to_batches())
         plain = self._filter.substrait is None and self._filter.rest is None
+        plain = plain and selection.blob_handling != "all_binary"  # its filter sees nulls that others do not
         if plain and selection.limit is None and selection.offset is None and selection.fragments is None:
             body = {**self._target.fields(), "filter": selection.filter}
             return int(self._connections.action("count_rows", body, repeat=True)["count"])

@@ -63,7 +63,10 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
     scores = score_fields(nearest, text_query, asked.search_filter)
     columns, computed = asked.columns, None
     if isinstance(columns, Mapping):
-        computed, columns = bind_columns(schema, columns, repeatable=True, found=scores), None
+        computed = bind_columns(
+            schema, columns, repeatable=True, found=scores, blob_handling=asked.blob_handling
+        )
+        columns = None
         for _, value in computed:
             view.check_expression(value)
     elif columns is None and not view.is_whole:
@@ -71,7 +74,9 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
     view.check(columns or ())
     view.check(each.column_name for each in asked.order_by)
     found = () if asked.prefilter else scores
-    condition, guards = bind_condition(asked, view, repeatable=True, found=found)
+    condition, guards = bind_condition(
+        asked, view, repeatable=True, found=found, blob_handling=asked.blob_handling
+    )
     return ScanOptions(
         columns=columns,
         computed=computed,
@@ -113,13 +118,19 @@ def bind_condition(
     *,
     repeatable: bool = False,
     found: Sequence[pa.Field] = (),
+    blob_handling: str | None = None,
 ) -> tuple[Expression | None, int]:
     """Return the filter of a command with the condition of the view, and the number of its guards.
 
-    Errors are those of `bind_filter`, which has the arguments `repeatable` and `found`, too.
+    The keyword arguments and the errors are those of `bind_filter`.
     """
     condition = bind_filter(
-        view.schema, asked.filter, asked.substrait_filter, repeatable=repeatable, found=found
+        view.schema,
+        asked.filter,
+        asked.substrait_filter,
+        repeatable=repeatable,
+        found=found,
+        blob_handling=blob_handling,
     )
     view.check_expression(condition)
     return (condition, 0) if view.guard is None else guarded(view.guard, condition)

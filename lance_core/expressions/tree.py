@@ -8,8 +8,8 @@ cannot exhaust the stack.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -300,3 +300,22 @@ def stored_only(*expressions: Expression) -> frozenset[str]:
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     """Return the conditions that all must hold: the operands of a top-level AND, or the expression itself."""
     return expression.operands if isinstance(expression, And) else (expression,)
+
+
+def with_columns(expression: Expression, replacement: Callable[[Column], Expression]) -> Expression:
+    """Return the expression with a replacement for each column; an `ArrowExpression` keeps its columns."""
+    made: dict[int, Expression] = {}
+
+    def replaced(value: object) -> object:
+        if isinstance(value, Expression):
+            return made[id(value)]
+        return tuple(map(replaced, value)) if isinstance(value, tuple) else value
+
+    for node in reversed(tuple(walk(expression))):  # operands before the nodes that have them
+        if isinstance(node, Column):
+            made[id(node)] = replacement(node)
+        else:
+            assert is_dataclass(node)
+            values = {each.name: replaced(getattr(node, each.name)) for each in fields(node)}
+            made[id(node)] = replace(node, **values)
+    return made[id(expression)]

@@ -12,7 +12,7 @@ fields, `single_file` one data file without a table. The rooms:
   to them, `verified` the columns whose pages are compared with checksums.
 - `plan`: what to read, from metadata alone. `options` has the options of a scan, `projection` its columns,
   `ordering` those that decide the order, `aggregation` aggregates,
-  `bind` its expressions, `scan_plan` its fragments and row ranges;
+  `bind` its expressions, `blob_nulls` blobs in them, `scan_plan` its fragments and row ranges;
   `nearest` is a search of vectors, `bind_nearest` binds it, `text_query` binds a search of texts,
   `fusion` joins both, `search_filter` has a search that filters the other, `search_projection` the columns of
   the result;

@@ -97,7 +97,8 @@ def scan_options(
         fragments: Ids of the fragments to read, in this order.
         batch_size_bytes: Most bytes of a batch, 2 MiB unless `batch_size` is given.
         blob_handling: "blobs_descriptions" (the default) and "all_descriptions" give the descriptors of
-            blobs, "all_binary" their values.
+            blobs, "all_binary" their values. With "all_binary", filters and computed columns see a null where
+            the value of a blob is null.
         substrait_filter: The filter as the bytes of a Substrait ExtendedExpression.
         use_scalar_index: Whether indices may find the rows for the filter; true if not given.
         fast_search: Whether fragments that an index does not cover are left out, if an index answers a part
@@ -162,8 +163,16 @@ def scan_options(
     scores = score_fields(query, text_query, search_filter)
     return ScanOptions(
         columns=column_names(columns),
-        computed=bind_columns(schema, columns, found=scores) if isinstance(columns, dict) else None,
-        filter=bind_filter(schema, condition, substrait_filter, found=() if prefilter else scores),
+        computed=bind_columns(schema, columns, found=scores, blob_handling=blob_handling)
+        if isinstance(columns, dict)
+        else None,
+        filter=bind_filter(
+            schema,
+            condition,
+            substrait_filter,
+            found=() if prefilter else scores,
+            blob_handling=blob_handling,
+        ),
         limit=_integer("limit", limit),
         offset=_integer("offset", offset),
         order_by=_orderings(order_by),

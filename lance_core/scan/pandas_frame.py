@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
+from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, DataColumn, project
 from lance_core.scan.plan.scan_plan import plan_scan
@@ -30,7 +31,8 @@ def pandas_frame(snapshot: Snapshot, options: ScanOptions, blob_mode: str, **arg
     if blob_mode not in _MODES:
         raise InvalidInputError(f"blob_mode must be one of {', '.join(_MODES)}", found=repr(blob_mode))
     if blob_mode == "bytes":
-        options = replace(options, blob_handling="all_binary")
+        condition = bind_filter(snapshot.manifest.schema, options.filter, blob_handling="all_binary")
+        options = replace(options, blob_handling="all_binary", filter=condition)
     blobs = list(_blobs(snapshot, options)) if blob_mode == "lazy" else []
     if not blobs or options.blob_handling == "all_binary":
         return _table(snapshot, options).to_pandas(**arguments)

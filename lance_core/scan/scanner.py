@@ -186,6 +186,7 @@ class LanceScanner:
         Args:
             blob_mode: "lazy" gives blobs as `BlobFile`, which are read on demand, "bytes" as bytes, and
                 "descriptions" as descriptors. A scan with `blob_handling="all_binary"` has bytes anyway.
+                With "bytes", the filter sees blobs as in such a scan.
             kwargs: Arguments of `pyarrow.Table.to_pandas`.
 
         Raises:

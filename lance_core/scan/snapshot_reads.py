@@ -170,7 +170,7 @@ class TakeReads:
         self._snapshot = snapshot
         schema = snapshot.manifest.schema if visible is None else visible
         if isinstance(columns, Mapping):
-            computed = bind_columns(schema, columns)
+            computed = bind_columns(schema, columns, blob_handling=blob_handling)
             options = ScanOptions(computed=computed, blob_handling=blob_handling)
             self._taker = RowTaker(snapshot, project(schema, options), session.files)
         elif visible is None:

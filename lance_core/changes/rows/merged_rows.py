@@ -154,7 +154,8 @@ class MergedRows:
     def unmatched(self, matches: Matches) -> Iterator[Addresses]:
         """Yield the addresses of rows of the table to delete because they match no source row."""
         schema = self._snapshot.manifest.schema
-        condition = bind_filter(schema, self._plan.when_not_matched_by_source_condition)
+        by_source = self._plan.when_not_matched_by_source_condition
+        condition = bind_filter(schema, by_source, blob_handling="all_binary")
         matched = distinct(matches.addresses)
         for addresses in passing_addresses(self._snapshot, condition):
             yield addresses[~are_among(matched, addresses)]
@@ -177,11 +178,14 @@ class MergedRows:
         ]
 
     def _condition(self, text: str) -> Expression:
-        from lance_core.expressions.sql import parse_filter  # late: most merges have no condition
+        # Late: most merges have no condition.
+        from lance_core.expressions.sql import parse_filter
+        from lance_core.scan.plan.blob_nulls import with_nulls_of_values
 
-        target = expression_schema(self._snapshot.manifest.schema)
-        sides = {"source": self._source.schema, "target": target}
-        return parse_filter(text, pa.schema([(name, pa.struct(list(side))) for name, side in sides.items()]))
+        schema = self._snapshot.manifest.schema
+        sides = {"source": self._source.schema, "target": expression_schema(schema)}
+        known = pa.schema([(name, pa.struct(list(side))) for name, side in sides.items()])
+        return with_nulls_of_values(schema, parse_filter(text, known), below=("target",))
 
     def _passing(self, condition: Expression, matches: Matches) -> Matches:
         """Return the pairs for which a condition on both sides is true."""

@@ -67,7 +67,7 @@ def update(
         require_own_file_version(current, data_storage_version)
         options = ScanOptions(
             computed=_columns(schema, updates),
-            filter=bind_filter(schema, where),
+            filter=bind_filter(schema, where, blob_handling="all_binary"),
         )
         chosen = ChosenRows()
         rows = NewRows(current, schema, change, sync=sync)

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import pyarrow as pa
 
 from lance_core.errors import ArgumentTypeError, InvalidInputError
-from lance_core.expressions.tree import Expression, conjuncts
+from lance_core.expressions.tree import Column, Expression, conjuncts
 from lance_core.scan.plan.options import Computed
 from lance_core.scan.plan.projection import expression_schema
 from lance_core.schema import Schema
@@ -25,18 +25,32 @@ def bind_filter(
     *,
     repeatable: bool = False,
     found: Sequence[pa.Field] = (),
+    blob_handling: str | None = None,
 ) -> Expression | None:
     """Return the filter of a scan, given as SQL, as an Arrow expression or as Substrait bytes.
 
-    A filter that is bound already is returned as it is. With `repeatable`, SQL that asks for the current time
-    is refused: the same filter must always mean the same rows. The filter may name the columns `found` that a
-    search adds, too.
+    A filter that is bound already is not parsed. With `repeatable`, SQL that asks for the current time is
+    refused: the same filter must always mean the same rows. The filter may name the columns `found` that a
+    search adds, too. If `blob_handling` is "all_binary", a blob is null where its value is null.
 
     Raises:
         InvalidInputError: the filter does not parse, names an unknown column, is no condition, or is given
             twice.
         ArgumentTypeError: `condition` is neither text nor an expression.
+        UnsupportedFeatureError: see `with_nulls_of_values`.
     """
+    bound = _bound(schema, condition, substrait, repeatable, found)
+    return bound if bound is None else _as_handled(schema, bound, blob_handling)
+
+
+def _bound(
+    schema: Schema,
+    condition: str | pc.Expression | Expression | None,
+    substrait: bytes | None,
+    repeatable: bool,
+    found: Sequence[pa.Field],
+) -> Expression | None:
+    """Return a filter whose blobs are their descriptors; see `bind_filter`."""
     if substrait is not None:
         if condition is not None:
             raise InvalidInputError("filter and substrait_filter exclude each other")
@@ -56,6 +70,15 @@ def bind_filter(
     raise ArgumentTypeError(
         f"filter must be SQL text or a pyarrow expression, got {type(condition).__name__}"
     )
+
+
+def _as_handled(schema: Schema, expression: Expression, blob_handling: str | None) -> Expression:
+    """Return an expression whose blobs are null where those of the scan are null."""
+    if blob_handling != "all_binary":
+        return expression
+    from lance_core.scan.plan.blob_nulls import with_nulls_of_values  # late: few scans return values of blobs
+
+    return with_nulls_of_values(schema, expression)
 
 
 _MOST_KEPT_FILTERS, _MOST_KEPT_CHARACTERS = 64, 1 << 10
@@ -113,9 +136,14 @@ def either(conditions: Sequence[Expression]) -> Expression:
 
 
 def bind_columns(
-    schema: Schema, columns: Mapping[str, str], *, repeatable: bool = False, found: Sequence[pa.Field] = ()
+    schema: Schema,
+    columns: Mapping[str, str],
+    *,
+    repeatable: bool = False,
+    found: Sequence[pa.Field] = (),
+    blob_handling: str | None = None,
 ) -> Computed:
-    """Return computed columns, given as SQL by name; `repeatable` and `found` are those of `bind_filter`.
+    """Return computed columns, given as SQL by name. The keyword arguments are those of `bind_filter`.
 
     Raises:
         InvalidInputError: an expression does not parse or names an unknown column; the message names it.
@@ -129,7 +157,10 @@ def bind_columns(
         if not isinstance(name, str) or not isinstance(text, str):
             raise ArgumentTypeError(f"columns must map names to SQL text, they hold {name!r}: {text!r}")
         try:
-            computed.append((name, parse_expression(text, known, repeatable=repeatable)))
+            value = parse_expression(text, known, repeatable=repeatable)
         except InvalidInputError as error:
             raise InvalidInputError(f"column {name!r}: {error}") from None
+        # The projection replaces a blob that is a column of its own by its values.
+        is_renamed = isinstance(value, Column)
+        computed.append((name, value if is_renamed else _as_handled(schema, value, blob_handling)))
     return tuple(computed)

@@ -11,13 +11,14 @@ from typing import Any
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import flight
 
 import flight_client
-from flight_client.errors import InvalidInputError
+from flight_client.errors import InvalidInputError, UnsupportedFeatureError
 from support.draws import draws
 from support.each_case import each_case
 from support.server import RunningServer, serving
@@ -268,6 +269,18 @@ def test_numbers_of_a_client_do_not_become_places_of_blobs(
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_filters_of_clients_see_the_nulls_of_values(blobs: Blobs, name: str) -> None:
+    nulls = [number for number in ROWS if SIZES[number] is None]
+    with flight_client.connect(blobs.server.uri) as client:
+        scanner = client.dataset(name).scanner(["id"], "b IS NULL", blob_handling="all_binary")
+        assert scanner.to_table()["id"].to_pylist() == nulls
+        assert scanner.count_rows() == len(nulls)
+        assert scanner.head(1).num_rows == min(1, len(nulls))
+        with pytest.raises(UnsupportedFeatureError, match="values of blobs"):
+            scanner.aggregate({"n": "count(*)"})
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("handling", ["blobs_descriptions", "all_descriptions", "all_binary"])
 def test_scans_and_takes(blobs: Blobs, name: str, handling: str) -> None:
     """Schema and rows are those of the reference. A row that is larger than a batch is one batch."""
@@ -283,6 +296,10 @@ def test_scans_and_takes(blobs: Blobs, name: str, handling: str) -> None:
     filtered = blobs.read("scan", **fields, columns=["b"], filter="id > 3 and b.size > 2")
     large = [number > 3 and (SIZES[number] or 0) > 2 for number in ROWS]
     assert filtered == expected.filter(pa.array(large)).select(["b"])
+    nulls = blobs.read("scan", **fields, columns=["id"], filter="b IS NULL")
+    assert nulls == expected.filter(pc.field("b").is_null()).select(["id"])
+    computed = blobs.read("take", **fields, offsets=[0, 1, 2], columns={"is_null": "b IS NULL"})
+    assert computed["is_null"].to_pylist() == [each is None for each in expected["b"].to_pylist()[:3]]
     order = [3, 0, 7, 3]
     assert blobs.read("take", **fields, offsets=order) == expected.take(order)
     take = flight.FlightDescriptor.for_command(

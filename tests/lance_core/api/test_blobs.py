@@ -9,12 +9,13 @@ from types import ModuleType
 import lance
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import lance_core
 from lance_core import Session
 from lance_core.api.serving import TakeReads
-from lance_core.errors import CorruptFileError, InvalidInputError
+from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFeatureError
 
 VERSIONS = ("2.0", "2.1", "2.2")
 _SOURCE = np.random.default_rng(3)
@@ -97,16 +98,81 @@ def test_scans_read_the_values_when_asked(tmp_path: Path, version: str) -> None:
         dataset.scanner(blob_handling="some_binary")
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_conditions_beside_values(tmp_path: Path, version: str) -> None:
-    """The condition reads descriptors of the column whose values are returned."""
+    """The condition finds the nulls that the scan returns. In 2.0 files their descriptors are no nulls."""
     reference = write_blobs(tmp_path / "blobs.lance", version, max_rows_per_file=4)
     dataset = lance_core.dataset(reference.uri)
-    for condition in ("image IS NULL", "image IS NOT NULL AND id > 1"):
-        arguments = {"filter": condition, "blob_handling": "all_binary"}
-        assert dataset.to_table(**arguments).to_pylist() == reference.to_table(**arguments).to_pylist()
+    for condition in (
+        "image IS NULL",
+        "image IS NOT NULL AND id > 1",
+        "image IS NULL OR id = 0",
+        "NOT (image IS NULL)",
+        "coalesce(image, image) IS NULL",
+    ):
+        for columns in (None, ["id"], ["image"]):
+            arguments = {"filter": condition, "blob_handling": "all_binary", "columns": columns}
+            expected = reference.to_table(**arguments)
+            for _ in range(2):  # the second time with the statistics that the first one found
+                assert dataset.to_table(**arguments).to_pylist() == expected.to_pylist(), condition
+                scanner = dataset.scanner(**arguments)
+                assert pa.Table.from_batches(scanner.to_batches()).to_pylist() == expected.to_pylist()
+                assert scanner.count_rows() == len(expected)
+        arguments = {"filter": condition, "columns": ["id"]}
+        assert dataset.to_table(**arguments) == reference.to_table(**arguments)  # of descriptors
+    computed = {"columns": {"is_missing": "image IS NULL", "value": "image"}, "blob_handling": "all_binary"}
+    assert dataset.to_table(**computed).to_pylist() == reference.to_table(**computed).to_pylist()
+    frames = [each.to_pandas(filter="image IS NULL", blob_mode="bytes") for each in (dataset, reference)]
+    assert frames[0]["id"].tolist() == frames[1]["id"].tolist() == [1, 5]
+    in_sql = dataset.sql("SELECT id FROM dataset WHERE image IS NULL").blob_handling("all_binary").build()
+    assert pa.Table.from_batches(in_sql.to_batch_records())["id"].to_pylist() == [1, 5]
+    in_arrow = dataset.scanner(["id"], filter=pc.field("image").is_null(), blob_handling="all_binary")
+    assert in_arrow.to_table()["id"].to_pylist() == [1, 5]
     assert dataset.update({"id": "id + 100"}, where="image IS NULL") == {"num_rows_updated": 2}
     assert sorted(dataset.to_table(blob_handling="all_binary")["id"].to_pylist())[-2:] == [101, 105]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_conditions_of_merges_see_the_nulls_of_values(tmp_path: Path, version: str) -> None:
+    counts = []
+    for library in (lance, lance_core):
+        path = str(tmp_path / f"{library.__name__}.lance")
+        target = write_blobs(Path(path), version)
+        ids, new = pa.array(range(len(VALUES))), [b"new"] * len(VALUES)
+        if version == "2.2":
+            source = pa.table({"id": ids, "image": lance.blob_array(new)})
+        else:
+            source = pa.Table.from_arrays([ids, pa.array(new, pa.large_binary())], schema=target.schema)
+        merge = library.dataset(path).merge_insert("id").when_matched_update_all("target.image IS NULL")
+        updated = merge.execute(source)
+        write_blobs(Path(path), version, mode="overwrite")
+        merge = library.dataset(path).merge_insert("id").when_not_matched_insert_all()
+        deleted = merge.when_not_matched_by_source_delete("image IS NULL").execute(source.slice(0, 1))
+        counts.append([(each["num_updated_rows"], each["num_deleted_rows"]) for each in (updated, deleted)])
+    assert counts[0] == counts[1] == [(2, 0), (0, 2)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_conditions_on_values_inside_structs(tmp_path: Path, version: str) -> None:
+    blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    nested = pa.StructArray.from_arrays([pa.array(VALUES, pa.large_binary())], fields=[blob])
+    table = pa.table({"id": range(len(VALUES)), "s": nested})
+    reference = lance.write_dataset(table, str(tmp_path / "d"), data_storage_version=version)
+    dataset = lance_core.dataset(tmp_path / "d")
+    arguments = {"columns": ["id"], "blob_handling": "all_binary"}
+    for condition, expected in (("s.b IS NULL", [1, 5]), ("s.b IS NOT NULL AND id < 4", [0, 2, 3])):
+        assert dataset.to_table(filter=condition, **arguments)["id"].to_pylist() == expected
+        if version != "2.2":
+            assert reference.to_table(filter=condition, **arguments)["id"].to_pylist() == expected
+
+
+def test_arrow_conditions_that_see_only_descriptors_are_refused(tmp_path: Path) -> None:
+    dataset = lance_core.dataset(write_blobs(tmp_path / "blobs.lance", "2.0").uri)
+    image = pc.field("image")
+    condition = pc.coalesce(image, image).is_null()
+    assert dataset.to_table(["id"], condition).num_rows == 0
+    with pytest.raises(UnsupportedFeatureError, match=r"values of blobs.*image"):
+        dataset.scanner(["id"], condition, blob_handling="all_binary")
 
 
 @pytest.mark.parametrize("version", ["0.1", *VERSIONS])
