@@ -274,7 +274,8 @@ def exact_candidates(
     if condition is None:
         opener = FragmentOpener(snapshot, projection, files, strategy.trace)
         windows = VectorWindows(search, plan.fragment_scans, opener)
-        with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=1)) as jobs:
+        alone = 0 if is_remote else 1  # all windows are needed, so that remote ones begin at once
+        with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=alone)) as jobs:
             return best_of_all(_results(jobs), query.k)
     filtered = replace(plan, options=options, schema=projection.schema)
     quick = replace(strategy, is_stream=False)

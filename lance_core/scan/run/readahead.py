@@ -216,7 +216,8 @@ def run_ahead(
         while True:
             look_at_reader()
             _begin_again(begun, budget, is_remote, flow)
-            room = 1 if num_alone > 1 else most_jobs
+            # The calling thread has done the last local job of these when the next one begins.
+            room = 1 if num_alone > (0 if is_remote else 1) else most_jobs
             while len(begun) < room and (work := upcoming.peek(wait=not begun)) is not None:
                 num_bytes = _estimate(work)
                 check_fits_reader(num_bytes)

@@ -175,3 +175,16 @@ def test_a_cleanup_finds_manifests_without_asking_for_each(s3: S3, bucket: str, 
     assert dataset.cleanup_old_versions(timedelta(0)).old_versions == 7
     assert not [request for request in proxy.requests if request.method == "HEAD"]
     assert lance.dataset(uri, storage_options=s3.options()).count_rows() == 80
+
+
+def test_a_limit_reads_no_window_ahead_of_the_first(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """The first window has all rows, so the others are not asked for."""
+    uri = f"s3://{bucket}/limit.lance"
+    data = pa.table({"a": np.random.default_rng(6).permutation(2_000_000)})
+    lance.write_dataset(data, uri, storage_options=s3.options(), data_storage_version="2.1")
+    rows = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
+    proxy.clear()
+    proxy.delay = 0.1
+    found = rows.to_table(filter="a % 2 = 0", limit=10)
+    assert found == data.filter(np.asarray(data["a"]) % 2 == 0).slice(0, 10)
+    assert proxy.bytes_read < 2 << 20  # of 5 MB
