@@ -151,7 +151,9 @@ class Call:
         if self._is_logged and isinstance(error, flight.FlightError | GeneratorExit):
             return
         self._is_logged = True
-        if isinstance(error, GeneratorExit):  # the client left
+        # Clients leave streams of which they have enough. A look at them may find it before a write does.
+        is_stream = self._name == "DoGet" and isinstance(error, flight.FlightCancelledError)
+        if is_stream or isinstance(error, GeneratorExit):
             if self.is_verbose:
                 self._log(logging.DEBUG, "request", {"ended": "early"})
             return
