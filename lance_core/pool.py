@@ -126,6 +126,13 @@ def run_all(calls: Sequence[Callable[[], T]], is_remote: bool = False) -> list[T
     return cast(list[T], results)
 
 
+def run_each(calls: Sequence[Callable[[], T]], is_remote: bool) -> list[T]:
+    """Run all calls and return their results in order: side by side if each waits for a remote storage, else
+    one after the other in the calling thread. Errors are those of the calls; see `run_all`.
+    """
+    return run_all(calls, is_remote=True) if is_remote else [call() for call in calls]
+
+
 def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Iterator[R]:
     """Yield `act(item)` of each item, in order. If `is_remote`, the pool begins some of the next calls ahead.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,7 @@ from lance_core.file.data_file import ModernFile, open_data_file
 from lance_core.file.footer import FileVersion
 from lance_core.file.page_errors import located
 from lance_core.file.page_ranges import decode_page_ranges
-from lance_core.pool import run_all
+from lance_core.pool import run_each
 from lance_core.process.counters import note
 from lance_core.schema import Field, Schema, leaves, nodes
 from lance_core.storage.base import ReadableFile
@@ -123,7 +123,7 @@ class IndexFile:
                 for start, end in ranges
                 for column in columns
             ]
-            found = iter(_results(calls, self._file))
+            found = iter(run_each(calls, is_remote=True))
             return [self._batch(names, [next(found) for _ in columns]) for _ in ranges]
         return [self._batch(names, parts) for parts in _read(columns, ranges)]
 
@@ -134,7 +134,7 @@ class IndexFile:
         """
         note("parts_loaded")
         calls = [partial(self._column(name).take, rows) if len(rows) else list for name in names]
-        return self._batch(names, _results(calls, self._file))
+        return self._batch(names, run_each(calls, self._file.is_remote))
 
     def integer(self, key: str, default: int | None = None, *, most: int = 1 << 31) -> int:
         """Return a number of the metadata, `default` if it is missing.
@@ -172,11 +172,6 @@ class IndexFile:
                 "columns of an index file", file=self.name, expected=name, found=self.arrow_schema.names
             )
         return self._columns[place]
-
-
-def _results(calls: Sequence[Callable[[], list[pa.Array]]], file: ReadableFile) -> list[list[pa.Array]]:
-    """Return the results of reads of a file. Requests to a remote file run side by side."""
-    return run_all(calls, is_remote=True) if file.is_remote else [call() for call in calls]
 
 
 def _read(

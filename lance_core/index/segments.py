@@ -17,7 +17,7 @@ from lance_core.index.cache import IndexCache
 from lance_core.index.index_file import IndexFile
 from lance_core.index.moving.moved_rows import Addresses, MovesInTurn
 from lance_core.index.moving.reused_fragments import moves_of
-from lance_core.pool import run_all
+from lance_core.pool import run_each
 from lance_core.process.counters import note_item
 from lance_core.storage import Storage
 from lance_core.table.indices import IndexSegment
@@ -136,7 +136,7 @@ class OpenSegment:
     def open_files(self, names: Iterable[str]) -> list[IndexFile]:
         """Return files like `open_file`. Requests for those that are not open yet run side by side."""
         calls = [partial(self.open_file, name) for name in names]
-        return run_all(calls, is_remote=True) if self.storage.is_remote else [call() for call in calls]
+        return run_each(calls, self.storage.is_remote)
 
     def column(self, file: str, name: str) -> pa.Array:
         """Return all rows of a column of a file. The cache keeps them. Errors are those of `open_file`."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lance_core import kernels
 from lance_core.errors import CorruptFileError, FileMissingError
 from lance_core.kernels import Block, PieceReader
-from lance_core.pool import run_all
+from lance_core.pool import run_each
 from lance_core.process.counters import step
 from lance_core.storage.coalesce import ByteRange, MergedRange, coalesce
 from lance_core.storage.commit_lock import CommitLock
@@ -386,7 +386,7 @@ class Storage(ABC):
             StorageError: the storage failed.
         """
         calls = [partial(self.read_if_there, f"{directory}/{name}") for name in names]
-        return run_all(calls, self.is_remote) if self.is_remote else [call() for call in calls]
+        return run_each(calls, self.is_remote)
 
     def read_if_there(self, path: str) -> bytes | None:
         """Return the bytes of a small file, None if it is missing. Errors are those of `read_file`."""

@@ -76,7 +76,7 @@ def _reads_its_own(version: str, case: Case, folder: Path) -> bool:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_tables_are_read_by_the_reference(version: str, tmp_path: Path) -> None:
-    # The same tables every time; the long test goes on looking.
+    # This test draws equal tables in each run; the long test goes on looking.
     @settings(GENERATED, max_examples=draws(15), derandomize=True)
     @given(_written(version))
     def check(written: tuple[Case, dict[str, int | None]]) -> None:

@@ -91,7 +91,7 @@ def test_the_reference_reads_what_we_wrote(case: Case, version: str, dataset_pat
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_generated_tables_are_read_back(version: str, tmp_path: Path) -> None:
-    # The same tables every time; the long test goes on looking.
+    # This test draws equal tables in each run; the long test goes on looking.
     @settings(GENERATED, max_examples=draws(50), derandomize=True)
     @given(st.data())
     def check(data: st.DataObject) -> None:

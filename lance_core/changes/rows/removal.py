@@ -14,7 +14,7 @@ from lance_core.changes.checked_reads import addresses_for_change
 from lance_core.changes.rows.row_change import RowChange
 from lance_core.expressions.tree import Expression
 from lance_core.number_sets import union
-from lance_core.pool import run_all
+from lance_core.pool import run_all, run_each
 from lance_core.proto import table_pb2
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS
@@ -138,7 +138,7 @@ def remove_rows(snapshot: Snapshot, rows: Mapping[int, Offsets], change: RowChan
             sync_deletions(snapshot.storage)
 
     calls = [partial(remove, fragment_id) for fragment_id in rows]
-    left = run_all(calls, is_remote=True) if snapshot.storage.is_remote else [call() for call in calls]
+    left = run_each(calls, snapshot.storage.is_remote)
     if writes:
         change.writes.append(write)
     return Removal(

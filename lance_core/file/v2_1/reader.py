@@ -36,7 +36,7 @@ from lance_core.kernels import (
     PieceReader,
     PlainPages,
 )
-from lance_core.pool import run_all
+from lance_core.pool import run_each
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import owns_column
 from lance_core.storage.base import ReadableFile
@@ -123,7 +123,7 @@ class ColumnReader:
         for leaf in self._leaves:
             cuts.update(leaf.starts[bisect_left(leaf.starts, start) : bisect_left(leaf.starts, end)])
         calls = [partial(self._read_rows, begin, stop) for begin, stop in pairwise(sorted(cuts))]
-        parts = run_all(calls, is_remote=True) if self._file.is_remote else [call() for call in calls]
+        parts = run_each(calls, self._file.is_remote)
         return [array for part in parts for array in part]
 
     def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
