@@ -12,6 +12,9 @@ import struct
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.storage.base import ReadableFile
 
@@ -27,6 +30,17 @@ SEAL_TAG = b"C32C"
 
 _FOOTER = struct.Struct("<QQQII8x")
 _MAGIC = b"LANC"
+_FOOTER_FIELDS = np.dtype(
+    [
+        ("column_metadata_start", "<u8"),
+        ("column_table_start", "<u8"),
+        ("global_table_start", "<u8"),
+        ("num_global_buffers", "<u4"),
+        ("num_columns", "<u4"),
+        ("version", "S8"),
+    ]
+)
+"""The footer, for the footers of many files in one array."""
 _VERSION = struct.Struct("<HH4s")
 """Last bytes of every data file of any version."""
 
@@ -158,3 +172,18 @@ def parse_footer(data: bytes, file_size: int, file: str) -> Footer:
     if num_globals == 0:
         raise CorruptFileError("file has no descriptor", file=file, expected="a global buffer", found="none")
     return Footer(metadata, columns, globals_, num_globals, num_columns, version)
+
+
+def parse_footers(data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> npt.NDArray[np.void]:
+    """Return the footers of files that end at some positions of `data`, unchecked, one record per file.
+
+    The fields have the names of those of `Footer`.
+    """
+    rows = data[ends[:, np.newaxis] + np.arange(-FOOTER_BYTES, 0)]
+    footers: npt.NDArray[np.void] = rows.view(_FOOTER_FIELDS)[:, 0]
+    return footers
+
+
+def version_bytes(version: FileVersion) -> bytes:
+    """Return the last bytes of a 2.x file of a version, which are the field `version` of `parse_footers`."""
+    return _VERSION.pack(version.major, version.minor, _MAGIC)

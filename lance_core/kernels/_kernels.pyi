@@ -137,6 +137,33 @@ def locate_chunks(words: _Bytes, large: bool, num_values: int, num_bytes: int) -
     totals.
     """
 
+def parse_file_pages(
+    data: _Bytes, starts: _Numbers, sizes: _Numbers, metadata: _Numbers, metadata_sizes: _Numbers
+) -> tuple[list[tuple[int, bytes]], Block]:
+    """Return the pages of one column of many files that lie in `data`, if each file has one page.
+
+    `starts` and `sizes` are the places of the files, the others those of the metadata of the column.
+
+    Returns:
+        The distinct layouts, as the number of the field of `PageLayout` and its message without the counts
+        of one page; and one record per file, see `pages/file_pages.hpp`.
+    """
+
+def join_ranges(data: _Bytes, offsets: _Numbers, sizes: _Numbers) -> Block:
+    """Return ranges of `data`, one after the other."""
+
+def join_chunks(
+    data: _Bytes, words: _Numbers, chunks: _Numbers, num_values: _Numbers, large: bool
+) -> tuple[Block, Block, Block, Block]:
+    """Return the chunks of several mini-block pages as those of one page.
+
+    `words` and `chunks` are the places of the first two buffers of each page: position and size in `data`.
+
+    Returns:
+        The bytes of all chunks; the position and the first value of each chunk, with one entry more, for the
+        totals; the number of chunks of each page.
+    """
+
 def parse_chunks(
     data: _Bytes,
     offsets: _Bytes,
@@ -163,8 +190,8 @@ def join_byte_streams(stream: Stream, counts: Counts, width: int) -> Block: ...
 def join_variable(stream: Stream, counts: Counts, offset_bits: int) -> tuple[Block, Block]:
     """Return offsets and bytes."""
 
-def open_variable_block(block: _Bytes, num_values: int, offset_bits: int) -> tuple[int, int, int, int]:
-    """Return start and size of the offsets, start and size of the bytes."""
+def join_variable_blocks(stream: Stream, counts: Counts, offset_bits: int) -> tuple[Block, Block]:
+    """Return offsets and bytes of blocks, each of which begins with the width of its offsets."""
 
 def json_text(
     offsets: _Bytes, data: _Bytes, validity: _Bytes | None, first_bit: int, num_values: int, /

@@ -17,7 +17,8 @@ fields, `single_file` one data file without a table. The rooms:
   `fusion` joins both, `search_filter` has a search that filters the other, `search_projection` the columns of
   the result;
   `statistics` and `pruning` leave out rows, `index_questions` and `indices` find rows in indices.
-- `read`: the columns of one fragment. `fragments` opens a fragment, `columns` has the kinds of columns,
+- `read`: the columns of one fragment. `fragments` opens a fragment, `joined_fragments` many small ones
+  together, `columns` has the kinds of columns,
   `row_columns` ids and addresses of rows, `live_rows` the rows that are not deleted, `row_selection` the
   values of chosen rows, `blobs` the values of blobs, `value_sizes` the sizes of values, `page_trace` a record
   of the pages that were read.
@@ -25,7 +26,7 @@ fields, `single_file` one data file without a table. The rooms:
   `index_masks`, `stored_scan` one for rows that are written again. `windows` and
   `table_reads` divide a plan at the rows of `page_cuts`; `filter_windows` and
   `row_filter` find matching rows, `page_conditions` without decoding the column,
-  `matching_rows` divides them; `small_fragments` filters many small fragments together.
+  `matching_rows` divides them; `small_fragments` reads many small fragments together.
   `readahead` decodes ahead within a `budget`; `window_batches` decodes a window on one thread;
   `batch_cutter` cuts batches; `strategy` has the switches. `sorting` sorts rows by the `float_order` of
   floats, `groups` aggregates them, `even_batches` joins batches.

@@ -16,7 +16,7 @@ from lance_core.errors import InvalidInputError
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ROW_ADDRESS, project
-from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan
+from lance_core.scan.plan.scan_plan import FEW_ROWS, LEAST_JOINED_FRAGMENTS, ScanPlan
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batch_runs, scan_table
@@ -73,7 +73,7 @@ def plan_runs(
         if few is not None:
             scan = partial(_runs_of, few)
         elif _has_small(snapshot, plan, files, strategy):
-            from lance_core.scan.run.small_fragments import small_runs  # late: most processes do not filter
+            from lance_core.scan.run.small_fragments import small_runs  # late: few tables need it
 
             scan = small_runs
     with closing(scan(snapshot, plan, budget, files, strategy)) as runs:
@@ -161,17 +161,17 @@ def count_plan_rows(
 def _has_small(
     snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, *, are_counted: bool = False
 ) -> bool:
-    """Return whether some rows of a plan are filtered by groups of small fragments."""
+    """Return whether some rows of a plan are read by groups of small fragments."""
     options = plan.options
-    if options.filter is None or not (are_counted or plan.schema.names):
+    if len(plan.fragment_scans) < LEAST_JOINED_FRAGMENTS or not (are_counted or plan.schema.names):
         return False
-    if are_counted and (options.limit is not None or options.offset):
+    if are_counted and (options.filter is None or options.limit is not None or options.offset):
         return False
-    from lance_core.scan.run.small_fragments import has_small  # late: most processes do not filter
+    from lance_core.scan.run.small_fragments import has_small  # late: most tables have few fragments
 
     if not has_small(snapshot, plan, strategy):
         return False
-    if not options.use_scalar_index or not snapshot.manifest.searchable_segments:
+    if options.filter is None or not options.use_scalar_index or not snapshot.manifest.searchable_segments:
         return True
     from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
 

@@ -19,7 +19,7 @@ from support.cases_2_0 import present
 from support.checks import as_stored, check_local, expected_table, write_case
 from support.comparison import TableDifferenceError, assert_tables_equal
 from support.draws import draws
-from support.reference import PanicException
+from support.reference import PANICS
 from support.strategies import cases
 
 GENERATED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
@@ -55,7 +55,7 @@ def _check(version: str, case: Case, limits: dict[str, int | None], folder: Path
     check_local(replace(case, reference_fails="asked below"), path, source)
     try:
         found = lance.dataset(str(path)).to_table()
-    except (pa.ArrowInvalid, PanicException) as error:
+    except (pa.ArrowInvalid, *PANICS) as error:
         if _reads_its_own(version, case, folder):
             raise
         event(f"the reference does not read its own either: {str(error)[:60]}")
@@ -69,7 +69,7 @@ def _reads_its_own(version: str, case: Case, folder: Path) -> bool:
     shutil.rmtree(path, ignore_errors=True)
     try:
         expected_table(case, path, write_case(replace(case, pages=max(case.pages, 2)), version, path))
-    except (OSError, pa.ArrowInvalid, PanicException, TableDifferenceError):
+    except (OSError, pa.ArrowInvalid, *PANICS, TableDifferenceError):
         return False
     return True
 

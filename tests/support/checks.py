@@ -17,7 +17,7 @@ from support.cases import Case
 from support.comparison import TableDifferenceError, assert_tables_equal, assert_values_equal
 from support.null_structs import miscount
 from support.reference import (
-    PanicException,
+    PANICS,
     read_reference,
     reference_schema,
     write_reference,
@@ -75,12 +75,12 @@ def write_generated(case: Case, path: Path) -> tuple[Case, pa.Table] | None:
     """
     try:
         source = write_case(case, case.versions[0], path)
-    except (OSError, pa.ArrowInvalid, PanicException) as error:
+    except (OSError, pa.ArrowInvalid, *PANICS) as error:
         event(f"the reference does not write it: {type(error).__name__}")
         return None
     try:
         return case, expected_table(case, path, source)
-    except (OSError, pa.ArrowInvalid, PanicException, TableDifferenceError) as error:
+    except (OSError, pa.ArrowInvalid, *PANICS, TableDifferenceError) as error:
         event(f"the reference does not read it: {type(error).__name__}")
         case = replace(case, reference_fails=str(error))
         return case, expected_table(case, path, source)

@@ -19,10 +19,12 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from lance_core import kernels
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.encoding import one_block, one_count
+from lance_core.encodings.v2_1.file_pages import FilePages, JoinedPage, check_size, joined_buffer
 from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.v2_1.levels import Layer, Structure, parse_levels
 from lance_core.encodings.v2_1.page import (
@@ -45,6 +47,7 @@ from lance_core.encodings.values import (
     least_bytes,
     offset_bits,
 )
+from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -80,6 +83,19 @@ class ConstantPage(Page):
                 raise CorruptData(f"{self._def.num_levels} definition levels where there are {expected}")
         self._levels: tuple[pa.Buffer | None, pa.Buffer | None] | None = None
         self._value: Values | None = None
+
+    @classmethod
+    def decode_files(cls, layout: bytes, leaf: LeafType, pages: FilePages, most_bytes: int) -> LeafSlice:
+        """Decode pages of several files as one page; see `MiniBlockPage.decode_files`."""
+        try:
+            shared = proto.ConstantLayout.FromString(layout)
+        except DecodeError:
+            raise CorruptData("the page's description cannot be parsed") from None
+        levels = _joined_levels(shared, pages)
+        buffers = ((0, 0), (0, levels.size)) if levels.size else ()
+        page = cls(shared, JoinedPage(buffers, int(pages.num_rows.sum())), leaf)
+        check_size(page, most_bytes)
+        return page.plan(lambda ranges: [levels for _ in ranges], 0, page.num_rows).decode([])
 
     @property
     def _has_value(self) -> bool:
@@ -217,6 +233,19 @@ class ConstantPage(Page):
             return FixedValues(as_buffer(kernels.repeat_value(bitmap, (num_values + 7) // 8)), 1)
         data = as_buffer(kernels.repeat_value(value, num_values)) if bits else pa.py_buffer(b"")
         return FixedValues(data, bits)
+
+
+def _joined_levels(layout: proto.ConstantLayout, pages: FilePages) -> pa.Buffer:
+    """Return the definition levels of several pages, u16 one behind the other; empty if they have none."""
+    if not pages.num_buffers.any():
+        return pa.py_buffer(b"")
+    is_coded = layout.HasField("rep_compression") or layout.HasField("def_compression")
+    if is_coded or (pages.num_buffers != 2).any() or pages.buffers(0)[:, 1].any():
+        raise UnsupportedFeatureError("constant pages of lists, or with values in buffers, as one page")
+    levels = joined_buffer(pages, 1)
+    if levels.size and (pages.buffers(1)[:, 1] != 2 * pages.num_rows).any():
+        raise CorruptData("another number of definition levels than of rows")
+    return levels
 
 
 class _LevelSource:

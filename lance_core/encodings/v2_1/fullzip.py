@@ -15,9 +15,17 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from lance_core import kernels
 from lance_core.encodings.picking import Int64s, Picking
+from lance_core.encodings.v2_1.file_pages import (
+    FilePages,
+    JoinedPage,
+    check_size,
+    joined_buffer,
+    nothing_to_fetch,
+)
 from lance_core.encodings.v2_1.levels import Layer, Structure
 from lance_core.encodings.v2_1.page import (
     ByteRange,
@@ -30,6 +38,7 @@ from lance_core.encodings.v2_1.page import (
 )
 from lance_core.encodings.v2_1.registry import parse_encoding
 from lance_core.encodings.values import Values, VariableValues, as_buffer, least_bytes
+from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
@@ -71,6 +80,25 @@ class FullZipPage(Page):
                 raise CorruptData(
                     f"{self._buffers[0][1]} bytes for {metadata.num_rows} entries of {self._entry_bytes}"
                 )
+
+    @classmethod
+    def decode_files(cls, layout: bytes, leaf: LeafType, pages: FilePages, most_bytes: int) -> LeafSlice:
+        """Decode pages of several files as one page; see `MiniBlockPage.decode_files`."""
+        try:
+            shared = proto.FullZipLayout.FromString(layout)
+        except DecodeError:
+            raise CorruptData("the page's description cannot be parsed") from None
+        if (pages.num_buffers < 1).any():
+            raise CorruptData("a page without buffers")
+        entries = joined_buffer(pages, 0)
+        buffers = ((0, entries.size), (0, 0))
+        page = cls(shared, JoinedPage(buffers, int(pages.num_rows.sum())), leaf)
+        if page._has_index:
+            raise UnsupportedFeatureError("full-zip pages with an index as one page")
+        if (pages.num_rows * page._entry_bytes != pages.buffers(0)[:, 1]).any():
+            raise CorruptData(f"other numbers of entries of {page._entry_bytes} bytes than of rows")
+        check_size(page, most_bytes)
+        return page.plan(nothing_to_fetch, 0, page.num_rows).decode([entries])
 
     @property
     def _has_index(self) -> bool:

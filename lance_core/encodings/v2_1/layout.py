@@ -7,9 +7,10 @@ from google.protobuf.message import DecodeError
 
 from lance_core.encodings.v2_1.blob import BlobPage
 from lance_core.encodings.v2_1.constant import ConstantPage
+from lance_core.encodings.v2_1.file_pages import FilePages
 from lance_core.encodings.v2_1.fullzip import FullZipPage
 from lance_core.encodings.v2_1.miniblock import MiniBlockCoding, MiniBlockPage
-from lance_core.encodings.v2_1.page import LeafType, Page, PageDescription
+from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageDescription
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as proto
@@ -27,6 +28,33 @@ def open_page(metadata: PageDescription, leaf: LeafType) -> Page:
     if metadata.encoding_type != PAGE_LAYOUT:
         raise UnsupportedFeatureError(f"page description {metadata.encoding_type!r}")
     return _opener(metadata.encoding, leaf)(metadata)
+
+
+def decode_file_pages(
+    kind: int, layout: bytes, leaf: LeafType, pages: FilePages, most_bytes: int
+) -> LeafSlice:
+    """Decode pages of several files as one page.
+
+    Args:
+        kind: The number of the field of `PageLayout` that describes the pages.
+        layout: The message in this field, without the counts of single pages.
+
+    Raises:
+        UnsupportedFeatureError: the pages have to be decoded one by one.
+        CorruptData: a page contradicts the format.
+        TooManyBytes: the estimated size of the decoded values is above `most_bytes`.
+    """
+    decode = _OF_FILES.get(kind)
+    if decode is None:
+        raise UnsupportedFeatureError(f"page layout {kind} of several files")
+    return decode(layout, leaf, pages, most_bytes)
+
+
+_OF_FILES: dict[int, Callable[[bytes, LeafType, FilePages, int], LeafSlice]] = {
+    proto.PageLayout.MINI_BLOCK_LAYOUT_FIELD_NUMBER: MiniBlockPage.decode_files,
+    proto.PageLayout.CONSTANT_LAYOUT_FIELD_NUMBER: ConstantPage.decode_files,
+    proto.PageLayout.FULL_ZIP_LAYOUT_FIELD_NUMBER: FullZipPage.decode_files,
+}
 
 
 @lru_cache(maxsize=512)

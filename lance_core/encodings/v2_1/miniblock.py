@@ -13,17 +13,26 @@ docs/format.md, "Mini-block pages".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from lance_core import kernels
 from lance_core.encodings.picking import Int64s, Picking
-from lance_core.encodings.v2_1.dictionary import decode_dictionary, look_up
+from lance_core.encodings.v2_1.dictionary import decode_dictionaries, decode_dictionary, look_up
 from lance_core.encodings.v2_1.direct import ChunkPlaces, DirectCoding, direct_coding, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES, Encoding
+from lance_core.encodings.v2_1.file_pages import (
+    FilePages,
+    JoinedPage,
+    check_size,
+    joined_buffer,
+    nothing_to_fetch,
+)
 from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.v2_1.levels import Structure, parse_levels
 from lance_core.encodings.v2_1.page import (
@@ -153,6 +162,51 @@ class MiniBlockPage(Page):
             raise CorruptData(f"{len(self._buffers)} page buffers instead of {coding.num_page_buffers}")
         self._index: _ChunkIndex | None = None
         self._direct: tuple[MiniBlocks | None] | None = None  # set by the first call of `direct`
+
+    @classmethod
+    def decode_files(cls, layout: bytes, leaf: LeafType, pages: FilePages, most_bytes: int) -> LeafSlice:
+        """Decode pages of several files as one page. `layout` is their layout without the counts.
+
+        Raises:
+            CorruptData: a page contradicts the format.
+            UnsupportedFeatureError: the pages have to be decoded one by one.
+            TooManyBytes: the estimated size is above `most_bytes`.
+        """
+        shared = _shared_coding(layout, leaf)
+        if (pages.num_buffers < shared.num_page_buffers).any():
+            raise CorruptData(f"fewer than {shared.num_page_buffers} page buffers")
+        if not shared.structure.has_lists and (pages.num_items != pages.num_rows).any():
+            raise CorruptData("pages with other numbers of values than of rows")
+        chunks, *places = kernels.join_chunks(
+            pages.data,
+            np.ascontiguousarray(pages.buffers(0)),
+            np.ascontiguousarray(pages.buffers(1)),
+            np.ascontiguousarray(pages.num_items),
+            shared.large,
+        )
+        position, first_value, num_chunks = (np.frombuffer(memoryview(block), np.int64) for block in places)
+        coding = replace(
+            shared,
+            num_items=int(first_value[-1]),
+            num_dictionary_items=int(pages.num_dictionary_items.sum()),
+            least_bytes=int(first_value[-1] * least_bytes(leaf.arrow_type)),
+        )
+        item_bytes = 0 if coding.dictionary is None else int(pages.buffers(2)[:, 1].sum())
+        buffers = ((0, 0), (0, len(chunks)), (0, item_bytes), (0, 0))
+        page = cls(coding, leaf, JoinedPage(buffers, int(pages.num_rows.sum())))
+        check_size(page, most_bytes)
+        dictionary = None
+        if coding.dictionary is not None:
+            dictionary = decode_dictionaries(coding.dictionary, pages, leaf.arrow_type)
+        first_row = ended_rows = first_value
+        if coding.structure.has_lists:
+            first_row, ended_rows = page._locate_rows(joined_buffer(pages, -1), len(position) - 1)
+            ends = np.cumsum(num_chunks)
+            num_rows = np.cumsum(pages.num_rows) // coding.structure.num_slots_per_row
+            if (ended_rows[ends] != num_rows).any() or (first_row[ends] != num_rows).any():
+                raise CorruptData("a page that ends inside a row")
+        page._index = _ChunkIndex(position, first_value, first_row, ended_rows, dictionary)
+        return page.plan(nothing_to_fetch, 0, page.num_rows).decode([as_buffer(chunks)])
 
     @property
     def decoded_bytes(self) -> int:
@@ -413,6 +467,15 @@ class MiniBlockPage(Page):
         # If inner lists or entries follow the last row that ends in the chunk, a further row has begun in it.
         first_row[1:] += index[:, 1:].any(axis=1)
         return first_row, ended_rows
+
+
+@lru_cache(maxsize=512)
+def _shared_coding(layout: bytes, leaf: LeafType) -> MiniBlockCoding:
+    """Return the coding of pages of several files, without the counts of one page."""
+    try:
+        return MiniBlockCoding.parse(proto.MiniBlockLayout.FromString(layout), leaf)
+    except DecodeError:
+        raise CorruptData("the page's description cannot be parsed") from None
 
 
 def runs_alike(pages: Iterable[Page]) -> Iterator[list[Page]]:

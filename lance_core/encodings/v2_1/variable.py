@@ -78,21 +78,11 @@ class Variable(Encoding):
         return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
 
     def decode_blocks(self, blocks: Stream, counts: Counts) -> VariableValues:
-        block = single_block(blocks)
-        start, size, data_start, data_size = kernels.open_variable_block(
-            block, counts.total, self.offset_bits
-        )
-        return VariableValues(block.slice(start, size), block.slice(data_start, data_size), self.offset_bits)
+        offsets, data = kernels.join_variable_blocks(blocks, counts, self.offset_bits)
+        return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
 
     def decode_payloads(self, payloads: VariableValues, num_values: int) -> VariableValues:
         return payloads
-
-
-def single_block(blocks: Stream) -> pa.Buffer:
-    """Return the bytes of the only block of a stream."""
-    if len(blocks) != 1:
-        raise CorruptData(f"{len(blocks)} blocks of values instead of 1")
-    return pa.py_buffer(blocks.chunks()[0])
 
 
 def variable_message(offset_bits: int) -> proto.CompressiveEncoding:

@@ -8,26 +8,24 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import accumulate, pairwise
-from math import prod
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.v2_1.layout import open_page
-from lance_core.encodings.v2_1.levels import Layer, Node
 from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
-from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageRead
+from lance_core.encodings.v2_1.page import LeafSlice, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
 from lance_core.file.page_ranges import PageRange, PlainValues
 from lance_core.file.row_runs import Rows
+from lance_core.file.v2_1.leaves import LeafField, assemble, leaf_fields
 from lance_core.kernels import (
     ColumnPages,
     CorruptData,
@@ -53,7 +51,7 @@ class ColumnReader:
         self._file = file
         self._leaves = [
             _Leaf(file, metadata.column(columns[leaf.field_id]), leaf)
-            for leaf in _leaf_fields(field)
+            for leaf in leaf_fields(field)
             if leaf.field_id in columns
         ]
         if not self._leaves:
@@ -288,26 +286,16 @@ class ColumnReader:
             return slices[0].array
         by_field = {leaf.field_id: slice_ for leaf, slice_ in zip(self._leaves, slices, strict=True)}
         try:
-            array, _ = _assemble(self._field, by_field)
+            array, _ = assemble(self._field, by_field)
         except (CorruptData, pa.ArrowInvalid) as error:
             raise CorruptFileError(str(error), file=self._file.name, column=self._field.name) from None
         return array
 
 
-class _LeafField(NamedTuple):
-    """A field that owns a column, and its nesting."""
-
-    field_id: int
-    name: str
-    type: LeafType
-    num_slots_per_row: int
-    """Leaf slots per row; more than 1 below fixed-size lists of structs."""
-
-
 class _Leaf:
     """The pages of one physical column."""
 
-    def __init__(self, file: ReadableFile, column: ColumnMetadata, field: _LeafField) -> None:
+    def __init__(self, file: ReadableFile, column: ColumnMetadata, field: LeafField) -> None:
         self.field_id = field.field_id
         self.name = field.name
         self._file = file
@@ -478,67 +466,3 @@ class _Leaf:
 
 def _union(rows: Iterable[Sequence[int]]) -> Rows:
     return np.array(sorted({row for some in rows for row in some}), np.int64)
-
-
-@lru_cache(maxsize=4096)
-def _leaf_fields(field: Field) -> tuple[_LeafField, ...]:
-    """Return the fields at or below `field` that own a column, in column order. Cached for all files of a
-    table.
-    """
-    return tuple(_walk(field, ()))
-
-
-def _walk(field: Field, above: tuple[Node, ...]) -> Iterator[_LeafField]:
-    nesting = (_node(field), *above)
-    if owns_column(field):
-        num_slots = prod(node.dimension for node in nesting)
-        yield _LeafField(field.id, field.name, LeafType(field.arrow_type, nesting), num_slots)
-        return
-    for child in field.children:
-        yield from _walk(child, nesting)
-
-
-def _node(field: Field) -> Node:
-    kind = field.logical_type
-    if kind in ("list", "list.struct", "map"):
-        return Node(offset_bits=32)
-    if kind in ("large_list", "large_list.struct"):
-        return Node(offset_bits=64)
-    if field.children and kind.startswith("fixed_size_list"):
-        return Node(dimension=field.arrow_type.list_size)
-    return Node()
-
-
-def _assemble(field: Field, slices: Mapping[int, LeafSlice]) -> tuple[pa.Array | None, LeafSlice | None]:
-    """Return the array of a field from the slices of its leaves, and one of these slices without the field's
-    layer.
-
-    Both are None if no leaf below the field is stored.
-    """
-    if owns_column(field):
-        own = slices.get(field.id)
-        return (None, None) if own is None else (own.array, own)
-    children = [_assemble(child, slices) for child in field.children]
-    spine = next((slice_ for _, slice_ in children if slice_ is not None), None)
-    if spine is None:
-        return None, None
-    layer, outer = spine.layers[0], LeafSlice(spine.array, spine.layers[1:])
-    num_slots = _num_slots(field, layer)
-    arrays = [
-        pa.nulls(num_slots, child.arrow_type) if array is None else array
-        for child, (array, _) in zip(field.children, children, strict=True)
-    ]
-    if any(len(array) != num_slots for array in arrays):
-        raise CorruptData(
-            f"children of {[len(array) for array in arrays]} values where there are {num_slots}"
-        )
-    buffers = [layer.validity] if layer.offsets is None else [layer.validity, layer.offsets]
-    return pa.Array.from_buffers(field.arrow_type, layer.length, buffers, children=arrays), outer
-
-
-def _num_slots(field: Field, layer: Layer) -> int:
-    """Return the number of values of the children of a field."""
-    if layer.offsets is not None:
-        width = layer.offsets.size // (layer.length + 1)
-        return int(np.frombuffer(layer.offsets, f"<i{width}", 1, width * layer.length)[0])
-    return layer.length * _node(field).dimension

@@ -86,6 +86,12 @@ VariableValues join_chunks(const Stream& stream, const Counts& counts) {
   return result;
 }
 
+// Offsets and bytes of one block.
+struct VariableBlock {
+  Bytes offsets;
+  Bytes data;
+};
+
 template <class T>
 VariableBlock open_block(Bytes block, size_t n) {
   if (block.size / sizeof(T) < 2 || block.size / sizeof(T) - 2 <= n) {
@@ -121,6 +127,39 @@ void check_ordered(Bytes offsets, size_t n, size_t data_size) {
 }
 
 template <class T>
+VariableValues join_blocks(const Stream& stream, const Counts& counts) {
+  std::vector<VariableBlock> blocks;
+  size_t total = 0;
+  for (size_t i = 0; i < stream.size(); ++i) {
+    auto n = static_cast<size_t>(counts.values[i]);
+    VariableBlock block = open_block<T>(stream.chunk(i), n);
+    check_ordered<T>(block.offsets, n, block.data.size);
+    size_t first = load<T>(block.offsets.data), last = load<T>(block.offsets.data + n * sizeof(T));
+    block.data = block.data.slice(first, last - first);
+    total += block.data.size;
+    blocks.push_back(block);
+  }
+  if (sizeof(T) == 4 && total > INT32_MAX) {
+    throw OffsetOverflow("more bytes than 32-bit offsets can address");
+  }
+  VariableValues result;
+  result.num_values = static_cast<size_t>(counts.total);
+  result.offsets = Block((result.num_values + 1) * sizeof(T));
+  result.data = Block(total);
+  T* offsets = reinterpret_cast<T*>(result.offsets.data());
+  size_t at = 0;
+  *offsets++ = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    auto n = static_cast<size_t>(counts.values[i]);
+    rebase(blocks[i].offsets.data, n, static_cast<T>(at), offsets);
+    copy_bytes(result.data.data() + at, blocks[i].data.data, blocks[i].data.size);
+    offsets += n;
+    at += blocks[i].data.size;
+  }
+  return result;
+}
+
+template <class T>
 VariableValues repeat(Bytes value, size_t n) {
   if (n > (size_t{1} << 46) / std::max(value.size, sizeof(T))) {
     corrupt("%zu copies of a value of %zu bytes", n, value.size);
@@ -146,11 +185,9 @@ VariableValues join_variable(const Stream& stream, const Counts& counts, unsigne
   return offset_bytes(offset_bits) == 4 ? join_chunks<uint32_t>(stream, counts) : join_chunks<uint64_t>(stream, counts);
 }
 
-VariableBlock open_variable_block(Bytes block, size_t num_values, unsigned offset_bits) {
-  VariableBlock opened = offset_bytes(offset_bits) == 4 ? open_block<uint32_t>(block, num_values)
-                                                        : open_block<uint64_t>(block, num_values);
-  check_offsets(opened.offsets, num_values, opened.data.size, offset_bits);
-  return opened;
+VariableValues join_variable_blocks(const Stream& stream, const Counts& counts, unsigned offset_bits) {
+  require_same_chunks(stream, counts);
+  return offset_bytes(offset_bits) == 4 ? join_blocks<uint32_t>(stream, counts) : join_blocks<uint64_t>(stream, counts);
 }
 
 void check_offsets(Bytes offsets, size_t num_values, size_t data_size, unsigned offset_bits) {

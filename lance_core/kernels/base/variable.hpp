@@ -15,12 +15,8 @@ struct VariableValues {
 // Joins chunks in mini-block form: n + 1 offsets counted from the start of the buffer, then the bytes.
 VariableValues join_variable(const Stream& stream, const Counts& counts, unsigned offset_bits);
 
-// Finds the offsets and bytes of the block form `width | start | offsets | bytes`. The offsets start at 0.
-struct VariableBlock {
-  Bytes offsets;
-  Bytes data;
-};
-VariableBlock open_variable_block(Bytes block, size_t num_values, unsigned offset_bits);
+// Joins blocks of the form `width | start | offsets | bytes`, whose offsets start at 0.
+VariableValues join_variable_blocks(const Stream& stream, const Counts& counts, unsigned offset_bits);
 
 // Checks that Arrow offsets do not decrease and stay inside `data_size` bytes.
 void check_offsets(Bytes offsets, size_t num_values, size_t data_size, unsigned offset_bits);

@@ -100,6 +100,7 @@ void bind_json(nb::module_& m);            // json.cpp
 void bind_byte_functions(nb::module_& m);  // byte_functions.cpp
 void bind_picks(nb::module_& m);           // single_values.cpp
 void bind_miniblock(nb::module_& m);       // miniblock.cpp
+void bind_file_pages(nb::module_& m);      // file_pages.cpp
 void bind_vector_index(nb::module_& m);    // vector_index.cpp
 void bind_scalar_index(nb::module_& m);    // scalar_index.cpp
 void bind_text(nb::module_& m);            // text.cpp

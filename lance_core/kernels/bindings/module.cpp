@@ -236,16 +236,11 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("stream"), nb::arg("counts"), nb::arg("offset_bits"));
   m.def(
-      "open_variable_block",
-      [](nb::handle block, size_t num_values, unsigned offset_bits) {
-        // Positions of offsets and values: (start, length) pairs inside the block.
-        Source source(block);
-        Bytes bytes = source.bytes();
-        VariableBlock opened = without_gil([&] { return open_variable_block(bytes, num_values, offset_bits); });
-        return std::make_tuple(static_cast<size_t>(opened.offsets.data - bytes.data), opened.offsets.size,
-                               static_cast<size_t>(opened.data.data - bytes.data), opened.data.size);
+      "join_variable_blocks",
+      [](const PyStream& stream, const Counts& counts, unsigned offset_bits) {
+        return without_gil([&] { return as_tuple(join_variable_blocks(stream.stream, counts, offset_bits)); });
       },
-      nb::arg("block"), nb::arg("num_values"), nb::arg("offset_bits"));
+      nb::arg("stream"), nb::arg("counts"), nb::arg("offset_bits"));
   m.def(
       "repeat_variable",
       [](nb::handle value, size_t n, unsigned offset_bits) {
@@ -569,6 +564,7 @@ NB_MODULE(_kernels, m) {
   bind_byte_functions(m);
   bind_picks(m);
   bind_miniblock(m);
+  bind_file_pages(m);
   bind_vector_index(m);
   bind_scalar_index(m);
   bind_text(m);

@@ -18,6 +18,9 @@ from lance_core.table.snapshot import Snapshot
 FEW_ROWS = 256
 """Most rows of a plan that are taken one by one instead of scanned."""
 
+LEAST_JOINED_FRAGMENTS = 5
+"""Least fragments of few rows, one behind the other, that are read together."""
+
 
 class FragmentScan(NamedTuple):
     """Entry of a plan: the rows `[start, end)` of one fragment, counted in live rows."""

@@ -145,7 +145,7 @@ class StoredColumn:
 
     def present(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
         """Return the arrays of the reader in the form that users see."""
-        return [_present(array, self._column) for array in arrays]
+        return [present(array, self._column) for array in arrays]
 
     def pages_at(self, rows: Rows) -> ColumnPages | None:
         """Return the pages of rows, for takes of several columns at once; see `ColumnReader.pages_at`."""
@@ -157,12 +157,12 @@ class StoredColumn:
         return self._column.field.arrow_type
 
     def take(self, rows: Rows) -> list[pa.Array]:
-        return [_present(array, self._column) for array in self._reader.take(rows)]
+        return [present(array, self._column) for array in self._reader.take(rows)]
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:
         """Pick rows together with other columns of `file`; see `ColumnReader.pick`."""
         arrays = yield from self._reader.pick(rows)
-        return [_present(array, self._column) for array in arrays]
+        return [present(array, self._column) for array in arrays]
 
 
 def pages_at(column: Column, rows: Rows) -> ColumnPages | None:
@@ -271,7 +271,7 @@ class SplitColumn:
         if are_live is not None and not are_live.all():
             places = pa.array(np.arange(len(rows)), mask=~are_live)
             joined = [(field, take_values(array, places)) for field, array in joined]
-        return [_present(_merge(self._column.field, joined), self._column)]
+        return [present(_merge(self._column.field, joined), self._column)]
 
 
 class ExpressionColumn:
@@ -427,8 +427,8 @@ def open_column(
     return SplitColumn(column, [(field, file.column(field, stored)) for field, file, stored in fields], live)
 
 
-def _present(array: pa.Array, column: DataColumn) -> pa.Array:
-    """Return the output column from the array of its top-level column."""
+def present(array: pa.Array, column: DataColumn) -> pa.Array:
+    """Return the output column from the array of the top-level field that was read for it."""
     return _shown(_field(array, column.path), column)
 
 

@@ -1,12 +1,13 @@
-"""Filters on many small fragments: the rows of a group of fragments are filtered together.
+"""Scans of many small fragments: the rows of a group of fragments are decoded and filtered together.
 
-A window of a scan has a price of its own, and so have the statistics of a fragment. For a few rows, these
-cost more than to decode the rows. So the columns of the filter are decoded for all fragments of a group in
-one step, and the other columns for those with matching rows.
+Opening a file, a window of a scan, and the statistics of a fragment have a price of their own. For a few
+rows, these cost more than to decode the rows. So the columns of a filter are decoded for all fragments of a
+group in one step, and the other columns for those with matching rows.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from itertools import chain, groupby
 import numpy as np
 import pyarrow as pa
 
+from lance_core.encodings.v2_1.file_pages import TooManyBytes
 from lance_core.encodings.values import concat_arrays
 from lance_core.errors import LanceError
 from lance_core.expressions.tree import conjuncts
@@ -22,9 +24,10 @@ from lance_core.number_sets import distinct
 from lance_core.process.counters import note_rows
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import Projection, project_inputs
-from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
+from lance_core.scan.plan.scan_plan import LEAST_JOINED_FRAGMENTS, FragmentScan, ScanPlan
 from lance_core.scan.read.columns import batches_of
 from lance_core.scan.read.fragments import FragmentOpener, FragmentReader
+from lance_core.scan.read.joined_fragments import JoinedFragments, shape_of
 from lance_core.scan.read.live_rows import Offsets, places
 from lance_core.scan.read.row_selection import select_rows
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
@@ -34,8 +37,6 @@ from lance_core.scan.run.readahead import ColumnRead, run_reads
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
 
-_LEAST_FRAGMENTS = 5
-"""Least small fragments, one behind the other, that are filtered together."""
 _MOST_ROWS = 4096
 """Most rows of a small fragment."""
 _MOST_FILE_BYTES = 256 << 10
@@ -44,6 +45,8 @@ _FIRST_GROUP, _MOST_GROUP = 8, 256
 """Most fragments of the first group, so that the first batch comes soon, and of later ones."""
 _GROUP_BYTES = 16 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
+_LEAST_GROWTH = 1 / 64
+"""Least decoded bytes that are assumed for a byte of a file."""
 _STREAM_BYTES = 1 << 20
 """The limit of a stream, which holds a group while its client does not read."""
 
@@ -52,20 +55,20 @@ _ColumnArrays = list[list[pa.Array]]
 
 
 def has_small(snapshot: Snapshot, plan: ScanPlan, strategy: Strategy) -> bool:
-    """Return whether a plan with a filter has small local fragments that are filtered together.
+    """Return whether a plan has small local fragments that are read together.
 
-    The answer depends on the plan and the manifest alone, as the batches of a scan do. A plan with a limit
-    has to have small fragments only.
+    The answer depends on the plan and the manifest alone, as the batches of a scan do. A plan with a filter
+    and a limit has to have small fragments only.
     """
     options = plan.options
-    if len(plan.fragment_scans) < _LEAST_FRAGMENTS or snapshot.storage.is_remote:
+    if snapshot.storage.is_remote:
         return False
     if options.include_deleted_rows or options.blob_handling == "all_binary":
         return False
     if not strategy.prune or strategy.trace is not None:  # a trace shows what statistics leave out
         return False
     parts = _parts(snapshot, plan)
-    if options.limit is not None or options.offset:
+    if options.filter is not None and (options.limit is not None or options.offset):
         return next(parts)[0] and next(parts, None) is None
     return any(is_small for is_small, _ in parts)
 
@@ -82,7 +85,7 @@ def _parts(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[bool, ScanPlan]
         return all(sizes) and sum(sizes) <= _MOST_FILE_BYTES
 
     runs = [(small, list(scans)) for small, scans in groupby(plan.fragment_scans, is_small)]
-    joined = groupby(runs, lambda run: run[0] and len(run[1]) >= _LEAST_FRAGMENTS)
+    joined = groupby(runs, lambda run: run[0] and len(run[1]) >= LEAST_JOINED_FRAGMENTS)
     for are_many, some in joined:
         yield are_many, plan.with_fragment_scans(chain.from_iterable(scans for _, scans in some))
 
@@ -151,7 +154,7 @@ def count_small(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> tuple[i
 
 @dataclass(frozen=True)
 class _PassingRows:
-    """Rows of a group of fragments that a filter passes.
+    """Rows of a group of fragments that a filter passes, or all of them.
 
     Attributes:
         columns: The returned columns; empty without rows, and if rows are only counted.
@@ -162,7 +165,7 @@ class _PassingRows:
 
 
 class _SmallFragments:
-    """The groups of a plan with a filter whose fragments are all small, in order."""
+    """The groups of a plan whose fragments are all small, in order."""
 
     def __init__(
         self,
@@ -173,27 +176,31 @@ class _SmallFragments:
         are_counted: bool = False,
         group_bytes: int = _GROUP_BYTES,
     ) -> None:
-        """Prepare to filter. If rows `are_counted`, their columns are not read, and a limit does not hold."""
+        """Prepare to read. If rows `are_counted`, their columns are not read, and a limit does not hold."""
         condition, schema = plan.options.filter, snapshot.manifest.schema
-        assert condition is not None
+        self._snapshot = snapshot
         self._plan = plan
-        self._conditions = conjuncts(condition)  # guards come first
+        self._files = files
+        self._conditions = () if condition is None else conjuncts(condition)  # guards come first
         inputs = project_inputs(schema, self._conditions)
         self._input_names = inputs.schema.names
         self._inputs = _GroupReader(snapshot, inputs, files, group_bytes)
         self._outputs = (
             None if are_counted else _GroupReader(snapshot, plan.projection(schema), files, group_bytes)
         )
-        self._skip = 0 if are_counted else plan.options.offset or 0
-        self._left = None if are_counted else plan.options.limit
+        # Without a filter, the scans of the plan are those of its limit.
+        is_cut = condition is None or are_counted
+        self._skip = 0 if is_cut else plan.options.offset or 0
+        self._left = None if is_cut else plan.options.limit
+        self._is_cut = is_cut
         self._done = 0
 
     @property
     def rest(self) -> ScanPlan:
-        """The plan of what is not filtered yet; nothing at the end."""
+        """The plan of what is not read yet; nothing at the end."""
         scans = () if self._left == 0 else self._plan.fragment_scans[self._done :]
         options = self._plan.options
-        if (options.offset or 0, options.limit) != (self._skip, self._left) and self._outputs is not None:
+        if not self._is_cut and (options.offset or 0, options.limit) != (self._skip, self._left):
             options = replace(options, offset=self._skip, limit=self._left)
         return replace(self._plan, options=options).with_fragment_scans(scans)
 
@@ -222,38 +229,52 @@ class _SmallFragments:
         Returns:
             The number of these fragments, the number of matching rows, and those that are returned.
         """
-        fragments = self._inputs.open(scans)
-        counts = np.array([scan.end - scan.start for scan in scans[: len(fragments)]])
+        reader = self._inputs if self._conditions else self._outputs
+        assert reader is not None
+        num_fragments = reader.fit(scans)
+        while True:
+            try:
+                return self._filtered_group(scans[:num_fragments])
+            except TooManyBytes:
+                num_fragments = (num_fragments + 1) // 2
+
+    def _filtered_group(self, scans: Sequence[FragmentScan]) -> tuple[int, int, _PassingRows]:
+        """Filter some fragments; see `_filtered`. Raises TooManyBytes if several have to be fewer."""
+        group = _Group(self._snapshot, self._files, scans)
+        num_fragments = len(scans)
+        for scan in scans:
+            note_rows(scan.fragment_id, 1, scan.end - scan.start)
+        counts = np.array([scan.end - scan.start for scan in scans])
         ends = np.cumsum(counts)
-        matching = self._matching(fragments, int(ends[-1]))
+        if not self._conditions and self._outputs is not None:
+            num_rows = int(ends[-1])
+            return num_fragments, num_rows, _PassingRows(num_rows, self._outputs.read(group))
+        matching = self._matching(group, int(ends[-1]))
         rows = matching[self._skip : None if self._left is None else self._skip + self._left]
         if self._outputs is None or not len(rows):
-            return len(fragments), len(matching), _PassingRows(len(rows), [])
+            return num_fragments, len(matching), _PassingRows(len(rows), [])
         numbers = ends.searchsorted(rows, side="right")
         kept = distinct(numbers)
-        opened = self._outputs.open([scans[number] for number in kept])
-        num_fragments = len(fragments)
-        if len(opened) < len(kept):  # the others are filtered once more, which is rare
-            num_fragments = int(kept[len(opened)])
-            kept = kept[: len(opened)]
+        room = self._outputs.fit([scans[number] for number in kept])
+        if room < len(kept):  # the others are filtered once more, which is rare
+            num_fragments = int(kept[room])
+            kept = kept[:room]
             end = ends[num_fragments - 1]
             matching, rows = (some[: some.searchsorted(end)] for some in (matching, rows))
             numbers = numbers[: len(rows)]
-        columns = self._outputs.read(opened)
+        columns = self._outputs.read(group.some(kept))
         kept_ends = np.cumsum(counts[kept])
         if len(rows) < kept_ends[-1]:
             among = rows + (kept_ends - ends[kept])[kept.searchsorted(numbers)]
             columns = [select_rows(arrays, among) for arrays in columns]
         return num_fragments, len(matching), _PassingRows(len(rows), columns)
 
-    def _matching(self, fragments: Sequence[FragmentReader], num_rows: int) -> Offsets:
-        """Return the matching rows of fragments with `num_rows` together, counted from the first row."""
+    def _matching(self, group: _Group, num_rows: int) -> Offsets:
+        """Return the matching rows of a group with `num_rows` rows, counted from the first row."""
         from lance_core.expressions import evaluate  # late: most processes do not filter
 
-        values = dict(zip(self._input_names, self._inputs.read(fragments), strict=True))
+        values = dict(zip(self._input_names, self._inputs.read(group), strict=True))
         rows: Offsets = np.arange(num_rows)
-        for fragment in fragments:
-            note_rows(fragment.scan.fragment_id, 1, fragment.end - fragment.start)
         for condition in self._conditions:
             if not len(rows):
                 break
@@ -265,6 +286,51 @@ class _SmallFragments:
         return rows
 
 
+class _Group:
+    """Consecutive small fragments. The files of those that can be joined are read once for all columns."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        files: DataFiles,
+        scans: Sequence[FragmentScan],
+        runs: Sequence[tuple[Sequence[FragmentScan], JoinedFragments | None]] | None = None,
+    ) -> None:
+        """Make a group of fragment scans. `runs` has runs of scans with their joined fragments, if known."""
+        self.scans = scans
+        self._snapshot = snapshot
+        self._files = files
+        self.runs = list(self._joined_runs()) if runs is None else runs
+
+    def some(self, numbers: Offsets) -> _Group:
+        """Return the group of the fragments with these numbers."""
+        if len(numbers) == len(self.scans):
+            return self
+        runs, first = [], 0
+        for scans, joined in self.runs:
+            low, high = numbers.searchsorted((first, first + len(scans)))
+            chosen = numbers[low:high] - first
+            if len(chosen):
+                some = [scans[number] for number in chosen]
+                runs.append((some, None if joined is None else joined.some(chosen)))
+            first += len(scans)
+        return _Group(self._snapshot, self._files, [scan for scans, _ in runs for scan in scans], runs)
+
+    def _joined_runs(self) -> Iterator[tuple[Sequence[FragmentScan], JoinedFragments | None]]:
+        """Yield runs of scans, with their fragments if these can be joined."""
+        fragments = self._snapshot.manifest.fragment_by_id
+
+        def shape(scan: FragmentScan) -> object:
+            fragment = fragments[scan.fragment_id]
+            is_whole = scan.start == 0 and scan.end == fragment.num_rows
+            return shape_of(fragment) if is_whole and not self._files.checks else None
+
+        for one, scans in groupby(self.scans, shape):
+            run = list(scans)
+            alike = [fragments[scan.fragment_id] for scan in run]
+            yield run, None if one is None else JoinedFragments(self._snapshot, self._files, alike)
+
+
 class _GroupReader:
     """Reader of some columns of groups of fragments."""
 
@@ -272,37 +338,68 @@ class _GroupReader:
         self, snapshot: Snapshot, projection: Projection, files: DataFiles, group_bytes: int
     ) -> None:
         self._group_bytes = group_bytes
+        self._projection = projection
+        self._fragments = snapshot.manifest.fragment_by_id
         self._opener = FragmentOpener(snapshot, projection, files)
-        self._num_columns = len(projection.columns)
-        # Sizes are estimated from metadata. The real size of compressed data is known from the group before.
+        # Decoded bytes of the columns for each byte of the files. This is known from the group before.
         self._growth = 1.0
 
-    def open(self, scans: Sequence[FragmentScan]) -> list[FragmentReader]:
-        """Open the first of some fragments, at least one, up to about `group_bytes` of decoded columns."""
-        opened: list[FragmentReader] = []
+    def fit(self, scans: Sequence[FragmentScan]) -> int:
+        """Return how many of the first scans, at least one, have about `group_bytes` of decoded columns."""
         room = self._group_bytes / self._growth
-        for scan in scans:
-            opened.append(self._opener.open(scan))
-            room -= _estimated_bytes(opened[-1])
+        for number, scan in enumerate(scans):
+            room -= self._file_bytes(scan)
             if room < 0:
-                break
-        return opened
+                return number + 1
+        return len(scans)
 
-    def read(self, fragments: Sequence[FragmentReader]) -> _ColumnArrays:
-        """Return all rows of fragments."""
-        columns = []
-        for number in range(self._num_columns):
-            reads = [ColumnRead(part, number, part.start, part.end, 1) for part in fragments]
-            arrays = list(chain.from_iterable(run_reads(reads)))
-            try:
-                columns.append([concat_arrays(arrays)])
-            except pa.ArrowCapacityError:  # more text or items of dictionaries than one array holds
-                columns.append(arrays)
+    def read(self, group: _Group) -> _ColumnArrays:
+        """Return all rows of the fragments of a group.
+
+        Raises:
+            TooManyBytes: the columns of several fragments take far more than `group_bytes`.
+        """
+        most_bytes = 2 * self._group_bytes if len(group.scans) > 1 else sys.maxsize
+        columns: _ColumnArrays = [[] for _ in self._projection.columns]
+        for scans, joined in group.runs:
+            for column, arrays in zip(columns, self._read_run(scans, joined, most_bytes), strict=True):
+                column += arrays
+        for number, arrays in enumerate(columns):
+            if len(arrays) > 1:
+                # More text or items of dictionaries than one array holds stay in several arrays.
+                with suppress(pa.ArrowCapacityError):
+                    columns[number] = [concat_arrays(arrays)]
         num_bytes = sum([array.get_total_buffer_size() for arrays in columns for array in arrays])
-        self._growth = max(1.0, num_bytes / max(1.0, sum(map(_estimated_bytes, fragments))))
+        self._growth = max(_LEAST_GROWTH, num_bytes / max(1, sum(map(self._file_bytes, group.scans))))
         return columns
 
+    def _read_run(
+        self, scans: Sequence[FragmentScan], joined: JoinedFragments | None, most_bytes: int
+    ) -> _ColumnArrays:
+        """Return the rows of fragments, which may be joined."""
+        columns: list[list[pa.Array] | None] = [None] * len(self._projection.columns)
+        num_bytes = 0.0
+        if joined is not None:
+            for number, column in enumerate(self._projection.columns):
+                arrays = columns[number] = joined.read(column, most_bytes)
+                num_bytes += sum([array.get_total_buffer_size() for array in arrays or ()])
+                if num_bytes > most_bytes:
+                    raise TooManyBytes(f"{num_bytes} bytes")
+        others = [number for number, arrays in enumerate(columns) if arrays is None]
+        if others:
+            opened = [self._opener.open(scan) for scan in scans]
+            num_bytes += sum([_estimated_bytes(fragment, others) for fragment in opened])
+            if num_bytes > most_bytes:
+                raise TooManyBytes(f"{num_bytes} bytes")
+            for number in others:
+                reads = [ColumnRead(part, number, part.start, part.end, 1) for part in opened]
+                columns[number] = list(chain.from_iterable(run_reads(reads)))
+        return [arrays for arrays in columns if arrays is not None]
 
-def _estimated_bytes(fragment: FragmentReader) -> float:
-    width = sum([column.bytes_per_row for column in fragment.columns])
+    def _file_bytes(self, scan: FragmentScan) -> int:
+        return sum([file.size for file in self._fragments[scan.fragment_id].files])
+
+
+def _estimated_bytes(fragment: FragmentReader, columns: Sequence[int]) -> float:
+    width = sum([fragment.columns[number].bytes_per_row for number in columns])
     return (fragment.scan.end - fragment.scan.start) * width

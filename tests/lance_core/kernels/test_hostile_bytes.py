@@ -19,10 +19,12 @@ import numpy as np
 import pyroaring
 import pytest
 import zstandard
+from google.protobuf import any_pb2
 
 from lance_core import kernels
 from lance_core.index.row_sets import TreeMap
 from lance_core.kernels import Stream, SymbolTable
+from lance_core.proto import encodings_v2_1_pb2, file2_pb2
 from support.descriptors import kept_open
 from support.twins import fsst, inputs, nested, packing, values
 
@@ -53,6 +55,32 @@ def row_sets() -> bytes:
     return np.cumsum([0, *map(len, sets)]).astype(np.int32).tobytes() + b"".join(sets)
 
 
+def small_file() -> bytes:
+    """Metadata of a column with one mini-block page of two buffers, behind 128 bytes of pages."""
+    layout = encodings_v2_1_pb2.PageLayout()
+    layout.mini_block_layout.num_items = 9
+    layout.mini_block_layout.num_buffers = 1
+    layout.mini_block_layout.value_compression.flat.bits_per_value = 32
+    any_layout, any_column = any_pb2.Any(), any_pb2.Any()
+    any_layout.Pack(layout)
+    any_column.type_url = "/lance.encodings.ColumnEncoding"
+    column = file2_pb2.ColumnMetadata()
+    column.encoding.direct.encoding = any_column.SerializeToString()
+    page = column.pages.add(buffer_offsets=[0, 64], buffer_sizes=[2, 44], length=9)
+    page.encoding.direct.encoding = any_layout.SerializeToString()
+    return column.SerializeToString() + bytes(128)
+
+
+def two_files(data: memoryview) -> object:
+    """Pages of one column of two files, each half of the bytes."""
+    size = len(data) // 2
+    metadata = max(size - 128, 0)
+    places = inputs.int64s([0, size])
+    return kernels.parse_file_pages(
+        data, places, inputs.int64s([size, size]), places, inputs.int64s([metadata, metadata])
+    )
+
+
 def two(data: memoryview) -> Stream:
     """Return a row of two chunks, cut in the middle."""
     middle = len(data) // 2
@@ -75,9 +103,8 @@ def chunks(data: memoryview, has_rep: bool, large: bool) -> object:
 
 
 def block(data: memoryview, offset_bits: int) -> object:
-    """Return a block of strings that a dictionary page would look its values up in."""
-    start, size, data_start, data_size = kernels.open_variable_block(data, len(TEXT), offset_bits)
-    offsets, text = data[start : start + size], data[data_start : data_start + data_size]
+    """Return values of a block of strings that a dictionary page would look its values up in."""
+    offsets, text = kernels.join_variable_blocks(one(data), count(len(TEXT)), offset_bits)
     return kernels.gather_variable(bytes([4, 0, 2]), 3, 8, offsets, text, len(TEXT), offset_bits)
 
 
@@ -559,6 +586,17 @@ CASES = {
     ),
     "unite_row_sets": Case(
         lambda d: kernels.unite_row_sets(inputs.int64s([2]), d[:12], d[12:], True), row_sets()
+    ),
+    "parse_file_pages": Case(two_files, small_file() + small_file()),
+    "join_ranges": Case(
+        lambda d: kernels.join_ranges(d[16:], d[:8], d[8:16]),
+        values.integers([3, 5], 64) + bytes(9),
+    ),
+    "join_chunks": Case(
+        lambda d: kernels.join_chunks(
+            d, inputs.int64s([0, 4, 0, 4]), inputs.int64s([8, 56, 8, 56]), inputs.int64s([9, 9]), False
+        ),
+        struct.pack("<4H", 5 << 4 | 3, 0 << 4, 0, 0) + bytes(56),
     ),
     "unpack_bit_stream": Case(lambda d: kernels.unpack_bit_stream(d, 5, 11, 7, 16, True), RNG.randbytes(11)),
 }

@@ -14,6 +14,7 @@ import pytest
 import lance_core
 from lance_core.scan.files.opened import OpenFile
 from lance_core.scan.read import fragments
+from lance_core.scan.run import small_fragments
 
 
 @pytest.fixture
@@ -92,6 +93,7 @@ def test_files_that_the_cache_dropped_are_freed_at_once(tmp_path: Path) -> None:
             made.append(weakref.ref(opened))
 
         patch.setattr(OpenFile, "__init__", noted)
+        patch.setattr(small_fragments, "has_small", lambda *_: False)
         gc.collect()
         gc.disable()
         try:

@@ -142,7 +142,7 @@ def test_a_condition_is_evaluated_for_rows_that_meet_the_conditions_before(path:
 
 
 def test_few_large_and_unknown_fragments_are_scanned(path: Path, filtered: list[int], tmp_path: Path) -> None:
-    table = lance_core.dataset(path).to_table(["id"])
+    table = scanned(path, columns=["id"])
     lance_core.write_dataset(table, tmp_path / "few", max_rows_per_file=200)
     assert lance_core.dataset(tmp_path / "few").count_rows("id > 5")
     wide = pa.table({"id": range(20), "bytes": pa.array([bytes([k]) * 700_000 for k in range(20)])})

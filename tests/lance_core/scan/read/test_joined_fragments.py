@@ -1,0 +1,223 @@
+"""Columns of many small files that are decoded together: the values of files that are read one by one."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import lance_core
+from lance_core.file.v2_1.joined_files import JoinedFiles
+from lance_core.scan.run import small_fragments
+from support.cases import Case
+from support.checks import PANICS
+from support.comparison import assert_tables_equal
+from support.damage import MUTATIONS
+from support.draws import draws
+from support.strategies import cases
+
+GENERATED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+VERSIONS = ("2.1", "2.2")
+
+
+@pytest.fixture
+def joined(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count columns of groups that were decoded together ("together"), and others by their error."""
+    found: Counter[str] = Counter()
+    read = JoinedFiles.read
+
+    def noted(files: JoinedFiles, *arguments: object) -> pa.Array:
+        try:
+            array = read(files, *arguments)
+        except Exception as error:
+            found[f"{type(error).__name__}: {error}"] += 1
+            raise
+        found["together"] += 1
+        return array
+
+    monkeypatch.setattr(JoinedFiles, "read", noted)
+    return found
+
+
+def read_one_by_one(path: Path, **scan: object) -> pa.Table:
+    """Return the rows that files give that are opened one by one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_fragments, "has_small", lambda *_: False)
+        return lance_core.dataset(path, session=lance_core.Session()).to_table(**scan)
+
+
+def write_small(table: pa.Table, path: Path, version: str, chance: random.Random) -> bool:
+    """Write fragments of few rows with the reference. Returns whether there are rows that it writes."""
+    shutil.rmtree(path, ignore_errors=True)
+    start = 0
+    try:
+        while start < table.num_rows:
+            rows = chance.choice((1, 2, 7, 30, 64))
+            part = pa.Table.from_batches(table.slice(start, rows).to_batches(), table.schema)
+            lance.write_dataset(part, path, mode="append", data_storage_version=version)
+            start += rows
+    except (OSError, pa.ArrowInvalid, *PANICS):
+        return False
+    return start > 0
+
+
+def check(case: Case, version: str, path: Path, chance: random.Random) -> None:
+    table = pa.Table.from_batches(case.batches()).slice(0, 300)
+    if not write_small(table, path, version, chance):
+        return
+    expected = read_one_by_one(path)
+    assert_tables_equal(expected, lance_core.dataset(path).to_table(), label=case.name)
+    streamed = pa.Table.from_batches(lance_core.dataset(path).to_batches(batch_size=50), expected.schema)
+    assert_tables_equal(expected, streamed, label=case.name)
+    if expected.num_rows > 20:
+        cut = lance_core.dataset(path).to_table(limit=expected.num_rows - 12, offset=5)
+        assert_tables_equal(expected.slice(5, expected.num_rows - 12), cut, label=case.name)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_generated_tables(version: str, tmp_path: Path, joined: Counter[str]) -> None:
+    chance = random.Random(version)
+
+    @settings(GENERATED, max_examples=draws(80))
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        check(data.draw(cases(version, depth=2)), version, tmp_path / "t", chance)
+
+    run()
+    assert joined["together"] > joined.total() / 4, joined
+
+
+@pytest.mark.long("draws hundreds of tables")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_many_generated_tables(version: str, tmp_path: Path) -> None:
+    chance = random.Random(version)
+
+    @settings(GENERATED, max_examples=draws(800))
+    @given(st.data())
+    def run(data: st.DataObject) -> None:
+        check(data.draw(cases(version)), version, tmp_path / "t", chance)
+
+    run()
+
+
+def mixed(num_rows: int) -> pa.Table:
+    """Columns whose pages differ from file to file: with and without nulls, constant, of many lengths."""
+    numbers = range(num_rows)
+    struct = [None if k % 70 > 60 else {"x": k, "y": [str(k)] * (k % 3)} for k in numbers]
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "maybe": [None if k % 100 > 50 else k / 3 for k in numbers],
+            "constant": pa.array([k // 80 for k in numbers], pa.int32()),
+            "word": [("red", "green", "blue")[k % 3] + "x" * 20 for k in numbers],
+            "text": [None if k % 90 > 70 else f"some words {k}" for k in numbers],
+            "list": [None if k % 80 > 75 else list(range(k % 4)) for k in numbers],
+            "struct": struct,
+            "vector": pa.array([[float(k)] * 64 for k in numbers], pa.list_(pa.float32(), 64)),
+            "flag": [k % 200 > 100 for k in numbers],
+            "null": pa.nulls(num_rows),
+            "bytes": [bytes([k % 256]) * 300 for k in numbers],
+        }
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_tables_with_a_past(version: str, tmp_path: Path, joined: Counter[str]) -> None:
+    """Deleted rows, added columns, fragments of other shapes, row columns and computed columns."""
+    path = tmp_path / "t"
+    assert write_small(mixed(900), path, version, random.Random(3))
+    dataset = lance.dataset(path)
+    dataset.add_columns({"twice": "id * 2"})
+    dataset.delete("id % 7 = 3 or id between 300 and 420")
+    dataset.add_columns(pa.field("absent", pa.string()))
+    for start in range(900, 960, 10):
+        rows = mixed(960).slice(start, 10).append_column("twice", pa.array(range(start, start + 10)))
+        lance.write_dataset(rows, path, mode="append")
+    for scan in (
+        {},
+        {"columns": ["struct.y", "twice", "absent"]},
+        {"columns": ["struct.x", "id"], "with_row_id": True, "with_row_address": True},
+        {"columns": ["_rowoffset", "word"]},
+        {"columns": {"sum": "twice + id", "word": "upper(word)"}},
+        {"columns": ["text", "vector"], "filter": "constant % 2 = 1 and maybe is not null"},
+        {"columns": ["list"], "filter": "text like '%7%'", "with_row_id": True, "limit": 30, "offset": 2},
+    ):
+        expected = read_one_by_one(path, **scan)
+        assert lance_core.dataset(path).to_table(**scan) == expected, scan
+        reader = lance_core.dataset(path).scanner(**scan).to_reader()
+        assert reader.read_all() == expected, scan
+    assert joined["together"] > 100
+    refused = {reason.split(": ")[0] for reason in joined} - {"together"}
+    assert refused <= {"UnsupportedFeatureError"}, joined
+
+
+def test_stable_row_ids(tmp_path: Path) -> None:
+    lance.write_dataset(
+        mixed(300),
+        tmp_path / "t",
+        max_rows_per_file=25,
+        enable_stable_row_ids=True,
+        data_storage_version="2.1",
+    )
+    lance.dataset(tmp_path / "t").update({"constant": "77"}, where="id % 50 = 1")
+    scan = {"columns": ["id", "constant"], "with_row_id": True}
+    expected = read_one_by_one(tmp_path / "t", **scan)
+    assert lance_core.dataset(tmp_path / "t").to_table(**scan) == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("mutants", [60, pytest.param(2_000, marks=pytest.mark.long)])
+def test_damage_is_that_of_files_read_one_by_one(version: str, mutants: int, tmp_path: Path) -> None:
+    """T22: a damaged file among others gives the rows or the error that it gives alone."""
+    path = tmp_path / "t"
+    assert write_small(mixed(240), path, version, random.Random(5))
+    files = sorted((path / "data").iterdir())
+    for number in range(mutants):
+        source = random.Random(f"{version} {number}")
+        file = source.choice(files)
+        intact = file.read_bytes()
+        damaged = bytearray(intact)
+        source.choice(MUTATIONS)(damaged, source)
+        file.write_bytes(damaged)
+        results = []
+        for read in (read_one_by_one, lambda at: lance_core.dataset(at).to_table()):
+            try:
+                results.append(read(path))
+            except lance_core.LanceError as error:
+                results.append(str(error))
+        file.write_bytes(intact)
+        one_by_one, together = results
+        if isinstance(one_by_one, pa.Table) and isinstance(together, pa.Table):
+            assert together.schema == one_by_one.schema
+            assert _bits(together) == _bits(one_by_one), number
+        else:
+            assert one_by_one == together, number
+
+
+def _bits(table: pa.Table) -> str:
+    """Return the values as text, in which a NaN equals itself; damaged text may not be UTF-8."""
+    shown = []
+    for column in table.columns:
+        kind = {pa.string(): pa.binary()}.get(column.type)
+        values = column.combine_chunks() if kind is None else column.combine_chunks().view(kind)
+        try:
+            shown.append(repr(values.to_pylist()))
+        except UnicodeDecodeError:
+            shown.append("a text inside that is no text")
+    return "\n".join(shown)
+
+
+def test_files_of_another_size_are_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    assert write_small(mixed(200), path, "2.1", random.Random(1))
+    third = lance_core.dataset(path).snapshot.manifest.fragments[2].files[0].path
+    (path / third).unlink()
+    with pytest.raises(lance_core.LanceError, match=third.rpartition("/")[2]):
+        lance_core.dataset(path, session=lance_core.Session()).to_table()
