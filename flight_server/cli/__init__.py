@@ -1,6 +1,9 @@
-"""The command line: `lance-flight VERB ...`, one file per verb.
+"""The command line: `lance-flight VERB ...`.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage. What machines may read goes to stdout, everything else to stderr.
+The folder `commands` has one file per verb, `datasets` what verbs read and change, and `files` the formats
+that `put` reads and `scan` writes. The modules beside them are what several verbs share.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage. Results go to stdout, progress and errors to stderr.
 """
 
 from typing import Annotated

@@ -67,7 +67,7 @@ class Verb(TyperCommand):
     def command(self) -> Any:
         """The command itself, made of the function or the `Typer` that has its name in its module."""
         assert self.name is not None
-        verb = getattr(import_module(f"flight_server.cli.{self.name}"), self.name)
+        verb = getattr(import_module(f"flight_server.cli.commands.{self.name}"), self.name)
         if not isinstance(verb, typer.Typer):
             function, verb = verb, typer.Typer(add_completion=False)
             verb.command(self.name)(function)

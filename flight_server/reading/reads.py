@@ -144,21 +144,53 @@ class Reads:
             return self._plan_blobs(command, pinned, view)
         if isinstance(command, AggregateCommand):
             return self._plan_aggregate(command, pinned, view)
-        snapshot = view.snapshot
+        return self._plan_scan(command, pinned, view, num_servers)
+
+    def _plan_scan(
+        self, command: ScanCommand, pinned: DatasetReference, view: View, num_servers: int
+    ) -> PlannedScan:
+        """Plan a scan or a search: prune the plan, divide it into endpoints, and write a ticket for each."""
         pruned = _pruned(view, plan_view(view, self._options(command, view)))
         plan = pruned.plan
-        # A filter has to see the earlier rows before it is known which rows an offset skips or a limit ends.
-        is_search = plan.options.is_search
-        is_cut_later = (plan.options.filter is not None or is_search) and (
-            command.limit is not None or bool(command.offset)
+        is_one_stream = _is_one_stream(command, plan.options)
+        endpoints = _endpoints(command, plan, view, num_servers, is_one_stream)
+        ticket = replace(
+            self._scan_ticket(command, pinned, view, plan.options),
+            limit=command.limit if is_one_stream else None,
+            offset=command.offset if is_one_stream else None,
         )
-        is_one_stream = is_cut_later or bool(command.order_by) or (is_search and not command.split_search)
-        whole = replace(
+        tickets = [replace(ticket, fragment_scans=_told(view, scans)) for scans in endpoints]
+        if plan.options.fusion is not None and len(endpoints) > 1:
+            # Scores depend on all texts: one more endpoint, of all fragments, has the ranking by scores.
+            everything = tuple(plan.fragment_scans)
+            endpoints.append(everything)
+            tickets = [replace(each, ranking="vector") for each in tickets]
+            tickets.append(replace(ticket, fragment_scans=_told(view, everything), ranking="text"))
+        manifest = view.snapshot.manifest
+        return self._planned(
+            view,
+            plan.schema,
+            tickets,
+            affinities(
+                pinned.name,
+                endpoints,
+                manifest.fragment_by_id,
+                are_stable=command.rows_per_endpoint is not None,
+            ),
+            num_rows=_num_rows(view.snapshot, plan),
+            ordered=is_one_stream or (command.ordered and not plan.options.is_search),
+            num_fragments_pruned=len(manifest.fragments) - len(plan.fragment_scans),
+            pruned=pruned,
+        )
+
+    def _scan_ticket(
+        self, command: ScanCommand, pinned: DatasetReference, view: View, options: ScanOptions
+    ) -> Ticket:
+        """Return the ticket of a whole scan, without limit and offset."""
+        return replace(
             self._ticket(pinned, view, command.columns),
             filter=command.filter,
             substrait_filter=command.substrait_filter,
-            limit=command.limit if is_one_stream else None,
-            offset=command.offset if is_one_stream else None,
             with_row_id=command.with_row_id,
             with_row_address=command.with_row_address,
             batch_rows=command.batch_rows,
@@ -173,43 +205,8 @@ class Reads:
             search_filter=command.search_filter,
             prefilter=command.prefilter,
             index_segments=command.index_segments,
-            fast_search=plan.options.fast_search,
+            fast_search=options.fast_search,
             use_scalar_index=command.use_scalar_index,
-        )
-        is_cut = not is_one_stream and not view.hides_rows  # cuts would tell how many rows are hidden
-        scans: Sequence[FragmentScan] = plan.fragment_scans
-        if is_cut and not is_search and command.rows_per_endpoint is None:
-            most = min(num_servers, command.max_endpoints)
-            scans = split_for_servers(scans, snapshot.manifest.fragment_by_id, most)
-        most_endpoints = min(num_servers if is_search else command.max_endpoints, command.max_endpoints)
-        endpoints = list(
-            split_scans(
-                scans,
-                # An index is asked for whole fragments.
-                rows_per_endpoint=command.rows_per_endpoint if is_cut and not is_search else None,
-                max_endpoints=1 if is_one_stream else most_endpoints,
-            )
-        )
-        tickets = [replace(whole, fragment_scans=_told(view, scans)) for scans in endpoints]
-        if plan.options.fusion is not None and len(endpoints) > 1:
-            # Scores depend on all texts: one endpoint has the ranking by scores.
-            endpoints.append(tuple(scans))
-            tickets = [replace(ticket, ranking="vector") for ticket in tickets]
-            tickets.append(replace(whole, fragment_scans=_told(view, tuple(scans)), ranking="text"))
-        return self._planned(
-            view,
-            plan.schema,
-            tickets,
-            affinities(
-                pinned.name,
-                endpoints,
-                snapshot.manifest.fragment_by_id,
-                are_stable=command.rows_per_endpoint is not None,
-            ),
-            num_rows=_num_rows(snapshot, plan),
-            ordered=is_one_stream or (command.ordered and not is_search),
-            num_fragments_pruned=len(snapshot.manifest.fragments) - len(plan.fragment_scans),
-            pruned=pruned,
         )
 
     def differences(self, reference: DatasetReference, begin: int, end: int) -> PlannedDifferences:
@@ -512,6 +509,35 @@ def _pruned(view: View, plan: ScanPlan) -> PrunedPlan:
     only_guards = replace(plan, options=replace(plan.options, filter=condition, guards=guards))
     pruned = prune_plan(view.snapshot, only_guards)
     return replace(pruned, plan=replace(pruned.plan, options=plan.options))
+
+
+def _is_one_stream(command: ScanCommand, options: ScanOptions) -> bool:
+    """Return whether one endpoint has the whole result, because its rows depend on all rows of the plan."""
+    # A filter has to see the earlier rows before it is known which rows an offset skips or a limit ends.
+    is_cut_later = (options.filter is not None or options.is_search) and (
+        command.limit is not None or bool(command.offset)
+    )
+    return is_cut_later or bool(command.order_by) or (options.is_search and not command.split_search)
+
+
+def _endpoints(
+    command: ScanCommand, plan: ScanPlan, view: View, num_servers: int, is_one_stream: bool
+) -> list[tuple[FragmentScan, ...]]:
+    """Return the fragment scans of each endpoint."""
+    is_search = plan.options.is_search
+    # An index is asked for whole fragments. Where rows are hidden, cuts would tell how many.
+    may_cut = not (is_one_stream or is_search or view.hides_rows)
+    most_endpoints = command.max_endpoints
+    if is_one_stream:
+        most_endpoints = 1
+    elif is_search:
+        most_endpoints = min(num_servers, most_endpoints)
+    scans: Sequence[FragmentScan] = plan.fragment_scans
+    if may_cut and command.rows_per_endpoint is None:
+        most_shares = min(num_servers, command.max_endpoints)
+        scans = split_for_servers(scans, view.snapshot.manifest.fragment_by_id, most_shares)
+    rows_per_endpoint = command.rows_per_endpoint if may_cut else None
+    return list(split_scans(scans, rows_per_endpoint=rows_per_endpoint, max_endpoints=most_endpoints))
 
 
 def _num_rows(snapshot: Snapshot, plan: ScanPlan) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from lance_core.process.counters import PLANNED_PAGES, PRUNED_PAGES
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import IndexUse
-from lance_core.scan.plan.options import ColumnOrdering
+from lance_core.scan.plan.options import ColumnOrdering, ScanOptions
 from lance_core.scan.plan.ordering import project_order
 from lance_core.scan.plan.projection import ROW_COLUMNS, Projection, project, project_filtered
 from lance_core.scan.plan.pruning import CandidateRange, Kept, Pruner
@@ -30,6 +30,7 @@ from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching
 from lance_core.scan.run.index_masks import count_found, index_masks
 from lance_core.scan.run.strategy import Strategy
+from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
@@ -143,38 +144,21 @@ def explain(
     Raises:
         LanceError: a file cannot be opened or, with `analyze`, not be read.
     """
-    schema, condition = snapshot.manifest.schema, plan.options.filter
-    options = plan.options
+    schema, options = snapshot.manifest.schema, plan.options
     before, after = divided_filter(options)
-    projection: Projection = project(schema, plan.options)
-    num_outputs = len(projection.columns)
-    filter_columns: frozenset[int] = frozenset()
-    order = project_order(schema, plan.options.order_by).columns
     is_count = not (plan.schema.names or options.order_by)
-    pruner, masks = None, index_masks(snapshot, options, files, counts=is_count)
-    if condition is not None:
-        filtered = project_filtered(schema, plan.options, condition)
-        projection, filter_columns = filtered, frozenset(filtered.inputs.values())
-        only_indexed = plan.options.fast_search
-        if before is not None:
-            pruner = Pruner(snapshot, before, files, masks=masks, only_indexed=only_indexed)
-    columns = [*projection.columns, *(column for column in order if column not in projection.columns)]
-    projection = replace(projection, columns=tuple(columns))
-    uses = [
-        ", ".join(
-            ["filter"] * (number in filter_columns)
-            + ["order"] * (column in order)
-            + ["output"] * (number < num_outputs)
-        )
-        for number, column in enumerate(columns)
-    ]
+    masks = index_masks(snapshot, options, files, counts=is_count)
+    pruner = None
+    if before is not None:
+        pruner = Pruner(snapshot, before, files, masks=masks, only_indexed=options.fast_search)
+    projection, uses = _read_columns(schema, options)
     trace, returned = None, None
-    if condition is None and not options.is_search:
-        returned = count_matching(snapshot, plan, budget, files)
     if analyze:
-        trace, returned = Trace(), 0
+        trace = Trace()
         with closing(plan_batches(snapshot, plan, budget, files, Strategy(trace=trace))) as batches:
             returned = sum(batch.num_rows for batch in batches)
+    elif options.filter is None and not options.is_search:
+        returned = count_matching(snapshot, plan, budget, files)
     rows_counted, read = (
         count_found(snapshot, plan, masks, files) if is_count and masks is not None else (0, plan)
     )
@@ -195,22 +179,42 @@ def explain(
 
         text_query = query_json(options.text_query)
     return Explanation(
-        tuple(plan.schema.names),
-        condition is not None,
-        options.limit,
-        options.offset,
-        returned,
-        tuple(fragments),
-        () if masks is None else masks.uses,
-        len(plan.fragment_scans) - len(read.fragment_scans),
-        rows_counted,
-        nearest,
-        text_query,
-        options.fusion,
-        options.search_filter,
-        options.search_filter is not None and not options.prefilter,
-        after is not None,
+        columns=tuple(plan.schema.names),
+        filter=options.filter is not None,
+        limit=options.limit,
+        offset=options.offset,
+        rows_returned=returned,
+        fragments=tuple(fragments),
+        indices=() if masks is None else masks.uses,
+        fragments_counted=len(plan.fragment_scans) - len(read.fragment_scans),
+        rows_counted=rows_counted,
+        nearest=nearest,
+        text_query=text_query,
+        fusion=options.fusion,
+        search_filter=options.search_filter,
+        is_search_filtered_later=options.search_filter is not None and not options.prefilter,
+        is_filtered_later=after is not None,
     )
+
+
+def _read_columns(schema: Schema, options: ScanOptions) -> tuple[Projection, list[str]]:
+    """Return the columns that a scan reads, and what each of them is read for: "filter, output", say."""
+    output = project(schema, options)
+    projection, filter_columns = output, frozenset[int]()
+    if options.filter is not None:
+        projection = filtered = project_filtered(schema, options, options.filter)
+        filter_columns = frozenset(filtered.inputs.values())
+    order = project_order(schema, options.order_by).columns
+    columns = [*projection.columns, *(column for column in order if column not in projection.columns)]
+    uses = [
+        ", ".join(
+            ["filter"] * (number in filter_columns)
+            + ["order"] * (column in order)
+            + ["output"] * (number < len(output.columns))
+        )
+        for number, column in enumerate(columns)
+    ]
+    return replace(projection, columns=tuple(columns)), uses
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ LAYERS = [
     {"api"},
 ]
 """The rooms of lance_core, ground first. Rooms of one line do not import each other."""
-JOBS = ROOT / "flight_server" / "cli" / "pipeline.py"
+JOBS = ROOT / "flight_server" / "cli" / "commands" / "pipeline.py"
 MAY_IMPORT = {JOBS, *(ROOT / "flight_server" / "cli" / name for name in ("errors.py", "rendering.py"))}
 """The command line belongs to all packages: it hands the jobs on Spark their arguments, and says in the words
 of the client what a server answered.

@@ -11,7 +11,7 @@ import tomllib
 from contextlib import suppress
 from pathlib import Path
 
-from flight_server.cli.demo import PLACES
+from flight_server.cli.commands.demo import PLACES
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "demo" / "data"

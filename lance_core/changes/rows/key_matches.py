@@ -26,8 +26,8 @@ from lance_core.schema import Field
 from lance_core.table.snapshot import Snapshot
 from lance_core.write.schema_conformer import convert
 
-# The table's keys are joined in parts of at least this many rows, and at least as many as the source has:
-# each join also reads all keys of the source.
+# Least rows of the table whose keys are joined at once. Each join also reads all keys of the source, so it
+# has at least as many rows of the table as the source has.
 _LEAST_ROWS = 1 << 20
 _ROW, _ADDRESS = "row", "address"
 _MOST_LOOKUPS = 1 << 16
@@ -108,17 +108,17 @@ def find_matches(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) 
     Raises:
         LanceError: Something cannot be read.
     """
-    ours = _source_keys(source, keys)
-    if not ours.num_rows:
+    source_keys = _source_keys(source, keys)
+    if not source_keys.num_rows:
         return Matches(np.empty(0, np.int64), np.empty(0, np.uint64))
-    options = _scan_options(snapshot, ours, keys)
+    options = _scan_options(snapshot, source_keys, keys)
     rows, addresses = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
-    for theirs in _parts(snapshot, options, keys, max(_LEAST_ROWS, ours.num_rows)):
-        joined = _join(theirs, ours, [str(number) for number in range(len(keys))])
-        rows.append(joined.column(_ROW).to_numpy())
-        addresses.append(joined.column(_ADDRESS).to_numpy())
+    for table_keys in _table_keys(snapshot, options, keys, max(_LEAST_ROWS, source_keys.num_rows)):
+        pairs = _join(table_keys, source_keys, len(keys))
+        rows.append(pairs.column(_ROW).to_numpy())
+        addresses.append(pairs.column(_ADDRESS).to_numpy())
     found = np.concatenate(addresses)
-    order = np.argsort(found, kind="stable")
+    order = np.argsort(found, kind="stable")  # the join gives pairs in any order
     return Matches(np.concatenate(rows)[order], found[order])
 
 
@@ -127,25 +127,28 @@ def key_scan(snapshot: Snapshot, source: SourceRows, keys: Sequence[Field]) -> S
     return _scan_options(snapshot, _source_keys(source, keys), keys)
 
 
-def _scan_options(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> ScanOptions:
+def _scan_options(snapshot: Snapshot, source_keys: pa.Table, keys: Sequence[Field]) -> ScanOptions:
     names = tuple(field.name for field in keys)
-    condition = _condition(snapshot, ours, keys) if ours.num_rows else None
+    condition = _condition(snapshot, source_keys, keys) if source_keys.num_rows else None
     return ScanOptions(columns=names, filter=condition, with_row_address=True)
 
 
 def _source_keys(source: SourceRows, keys: Sequence[Field]) -> pa.Table:
-    """Return the keys of source rows without a null key, and the numbers of these rows."""
+    """Return the keys and the numbers of the source rows that have no null key.
+
+    The key columns are named by their places in `keys`: "0", "1" and so on. Those of `_table_keys` are, too.
+    """
     tables = []
     for start, batch in source.batches():
         columns = [_stored(batch.column(field.name), field) for field in keys]
         numbers = pa.array(np.arange(start, start + batch.num_rows))
-        tables.append(_table(columns, numbers, _ROW))
+        tables.append(_numbered(columns, numbers, _ROW))
     types = [_key_type(field) for field in keys]
     schema = pa.schema([*((str(place), kind) for place, kind in enumerate(types)), (_ROW, pa.int64())])
     return pa.concat_tables([schema.empty_table(), *tables]).drop_null()
 
 
-def _parts(
+def _table_keys(
     snapshot: Snapshot, options: ScanOptions, keys: Sequence[Field], num_rows: int
 ) -> Iterator[pa.Table]:
     """Yield the keys and addresses of the table, in tables of about `num_rows`."""
@@ -153,7 +156,7 @@ def _parts(
     count = 0
     for batch in rows_for_change(snapshot, options):
         columns = [_stored(batch.column(field.name), field) for field in keys]
-        held.append(_table(columns, pa.array(addresses_of(batch)), _ADDRESS))
+        held.append(_numbered(columns, pa.array(addresses_of(batch)), _ADDRESS))
         count += batch.num_rows
         if count >= num_rows:
             yield pa.concat_tables(held)
@@ -162,7 +165,8 @@ def _parts(
         yield pa.concat_tables(held)
 
 
-def _table(keys: list[pa.Array], numbers: pa.Array, name: str) -> pa.Table:
+def _numbered(keys: list[pa.Array], numbers: pa.Array, name: str) -> pa.Table:
+    """Return a table of key columns, and of the column `name` with the numbers of their rows."""
     return pa.Table.from_arrays([*keys, numbers], names=[*map(str, range(len(keys))), name])
 
 
@@ -177,15 +181,23 @@ def _stored(array: pa.Array, field: Field) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
-def _join(theirs: pa.Table, ours: pa.Table, names: list[str]) -> pa.Table:
+def _join(table_keys: pa.Table, source_keys: pa.Table, num_keys: int) -> pa.Table:
+    """Return the address and the source row of each pair of rows with equal keys, in any order.
+
+    Arrow builds the hash table of the right side, the source, and looks each row of the left side up in it.
+    The output has no keys, which nobody needs.
+    """
     from pyarrow.acero import Declaration, HashJoinNodeOptions, TableSourceNodeOptions  # late: seldom needed
 
-    sides = [Declaration("table_source", TableSourceNodeOptions(side)) for side in (theirs, ours)]
+    names = [str(place) for place in range(num_keys)]
+    left, right = (
+        Declaration("table_source", TableSourceNodeOptions(side)) for side in (table_keys, source_keys)
+    )
     options = HashJoinNodeOptions("inner", names, names, left_output=[_ADDRESS], right_output=[_ROW])
-    return Declaration("hashjoin", options, inputs=sides).to_table()
+    return Declaration("hashjoin", options, inputs=[left, right]).to_table()
 
 
-def _condition(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Expression | None:
+def _condition(snapshot: Snapshot, source_keys: pa.Table, keys: Sequence[Field]) -> Expression | None:
     """Return a condition that all matching rows of the table meet, to prune the others by statistics.
 
     If a key has an index, the condition names its values, so that the index finds the rows.
@@ -199,13 +211,13 @@ def _condition(snapshot: Snapshot, ours: pa.Table, keys: Sequence[Field]) -> Exp
     for place, field in enumerate(keys):
         kind = known.field(field.name).type
         if finds_values(snapshot, field.id):
-            values = ours.column(str(place)).unique()
+            values = source_keys.column(str(place)).unique()
             if values.type == kind and len(values) <= _MOST_LOOKUPS:
                 parts.append(IsIn(resolve_column((field.name,), known, exact=True), values, False))
                 continue
         if not (pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_string(kind)):
             continue
-        ends = pc.min_max(ours.column(str(place)))
+        ends = pc.min_max(source_keys.column(str(place)))
         column = resolve_column((field.name,), known, exact=True)
         parts += [comparison(op, column, Literal(ends[end])) for op, end in ((">=", "min"), ("<=", "max"))]
     return conjunction(parts) if parts else None

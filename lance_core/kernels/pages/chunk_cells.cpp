@@ -4,6 +4,8 @@
 #include <array>
 #include <functional>
 
+#include "pages/range_union.hpp"
+
 namespace lance {
 namespace {
 
@@ -76,7 +78,8 @@ void ChunkCells::locate(const ColumnPages& column, const RowsToTake& part, const
     find(place, page.position[chunk], map, places);
   }
   if (map == nullptr) {
-    read(*column.file, std::move(places));
+    kept_.push_back(read_union(*column.file, places,
+                               [&](const Place& place, const uint8_t* bytes) { cells[place.cell].cell.data = bytes; }));
   }
 }
 
@@ -85,7 +88,7 @@ void ChunkCells::find(size_t number, int64_t offset, const FileMap* map, std::ve
   if (map != nullptr) {
     cells[number].cell.data = map->data() + offset;
   } else {
-    places.push_back({offset, number});
+    places.push_back({offset, cells[number].cell.bytes, number});
   }
 }
 
@@ -106,34 +109,6 @@ void ChunkCells::locate_list(const MiniBlocks& page, size_t row, ListRow& list, 
     chunks.push_back(known->second);
   }
   list.last = chunks.size();
-}
-
-// Reads the chunks of a file that is not mapped.
-void ChunkCells::read(PieceReader& file, std::vector<Place> places) {
-  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.offset < b.offset; });
-  std::vector<int64_t> offsets, lengths;
-  for (const Place& place : places) {
-    if (offsets.empty() || offsets.back() != place.offset) {
-      offsets.push_back(place.offset);
-      lengths.push_back(static_cast<int64_t>(cells[place.cell].cell.bytes));
-    }
-  }
-  auto bytes = [](const std::vector<int64_t>& numbers) {
-    return Bytes{reinterpret_cast<const uint8_t*>(numbers.data()), numbers.size() * 8};
-  };
-  Pieces pieces = file.read({{bytes(offsets), bytes(lengths)}});
-  if (pieces.error != 0 || pieces.end >= 0) {
-    corrupt("chunks could not be read");
-  }
-  const uint8_t* from = pieces.data[0].data();
-  size_t k = 0;
-  for (const Place& place : places) {
-    while (offsets[k] != place.offset) {
-      from += lengths[k++];
-    }
-    cells[place.cell].cell.data = from;
-  }
-  kept_.push_back(std::move(pieces.data[0]));
 }
 
 void ChunkCells::copy(const std::vector<Copy>& copies) const {

@@ -79,15 +79,16 @@ class ChunkCells {
   std::vector<Cell> values;
 
  private:
+  // The bytes of a chunk in the file, and the number of its cell.
   struct Place {
-    int64_t offset;  // position in the file
+    int64_t offset;
+    size_t length;
     size_t cell;
   };
 
   void find(size_t number, int64_t offset, const FileMap* map, std::vector<Place>& places);
   void locate_list(const MiniBlocks& page, size_t row, ListRow& list, const FileMap* map, const PieceReader& file,
                    std::vector<Place>& places);
-  void read(PieceReader& file, std::vector<Place> places);
   void copy(const std::vector<Copy>& copies) const;
   void inflate_chunks(Members chosen, Compressor compressor);
 

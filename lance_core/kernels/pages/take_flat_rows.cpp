@@ -6,6 +6,7 @@
 
 #include "base/bits.hpp"
 #include "base/variable.hpp"
+#include "pages/range_union.hpp"
 
 namespace lance {
 namespace {
@@ -47,8 +48,10 @@ class FileCopies {
     if (!copier_.run(mapped_)) {
       corrupt("a file ends inside its pages");
     }
+    // Neighbouring rows share bytes: the two ends of a string are also an end of the string before and after it.
     for (auto& [file, copies] : unmapped_) {
-      read(*file, copies);
+      read_union(*file, copies,
+                 [](const FileCopy& copy, const uint8_t* bytes) { std::memcpy(copy.to, bytes, copy.length); });
     }
     mapped_.clear();
     unmapped_.clear();
@@ -60,37 +63,6 @@ class FileCopies {
     size_t length;
     uint8_t* to;
   };
-
-  // Reads the union of the ranges, since neighbouring rows share bytes, and copies each range out of it.
-  static void read(PieceReader& file, std::vector<FileCopy>& copies) {
-    std::sort(copies.begin(), copies.end(), [](const FileCopy& a, const FileCopy& b) { return a.offset < b.offset; });
-    std::vector<int64_t> offsets, lengths;
-    for (const FileCopy& copy : copies) {
-      auto begin = static_cast<int64_t>(copy.offset), end = begin + static_cast<int64_t>(copy.length);
-      if (offsets.empty() || begin > offsets.back() + lengths.back()) {
-        offsets.push_back(begin);
-        lengths.push_back(end - begin);
-      } else {
-        lengths.back() = std::max(lengths.back(), end - offsets.back());
-      }
-    }
-    auto bytes = [](const std::vector<int64_t>& numbers) {
-      return Bytes{reinterpret_cast<const uint8_t*>(numbers.data()), numbers.size() * 8};
-    };
-    Pieces pieces = file.read({{bytes(offsets), bytes(lengths)}});
-    if (pieces.error != 0 || pieces.end >= 0) {
-      corrupt("pages could not be read");
-    }
-    const uint8_t* from = pieces.data[0].data();
-    size_t k = 0;
-    for (const FileCopy& copy : copies) {
-      auto begin = static_cast<int64_t>(copy.offset);
-      while (begin >= offsets[k] + lengths[k]) {
-        from += lengths[k++];
-      }
-      std::memcpy(copy.to, from + (begin - offsets[k]), copy.length);
-    }
-  }
 
   const GuardedCopies& copier_;
   std::vector<Copy> mapped_;

@@ -16,7 +16,7 @@ import pytest
 from pyarrow import csv, feather, ipc, parquet
 from typer.testing import Result
 
-from flight_server.cli.put import _send
+from flight_server.cli.commands.put import _send
 from support.command_line import run_verb
 from support.comparison import assert_tables_equal
 from support.puts import files_below

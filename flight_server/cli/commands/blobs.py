@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.files.output_files import check_new_file, complete_file
-from flight_server.cli.targets import open_target
 
 
 @with_access

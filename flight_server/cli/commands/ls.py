@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import connect, is_remote
 from flight_server.cli.rendering import print_line, print_table
-from flight_server.cli.targets import connect, is_remote
 from flight_server.cli.values import readable_bytes
 
 
@@ -26,7 +26,7 @@ def ls(
         found = _remote(target, pattern)
     else:
         # Late: it needs the service of a server.
-        from flight_server.cli.local_listing import list_datasets
+        from flight_server.cli.datasets.local_listing import list_datasets
 
         found = list_datasets(target, pattern)
     if as_json:

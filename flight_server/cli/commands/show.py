@@ -8,8 +8,8 @@ import pyarrow as pa
 import typer
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.rendering import count, print_line, print_table
-from flight_server.cli.targets import open_target
 from flight_server.cli.values import schema_rows
 
 

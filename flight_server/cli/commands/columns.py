@@ -6,9 +6,10 @@ import typer
 
 from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, TargetName, print_answer
+from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.errors import stderr
+from flight_server.cli.option_texts import parse_pairs
 from flight_server.cli.rendering import count
-from flight_server.cli.targets import open_target, parse_pairs
 
 ColumnPath = Annotated[str, typer.Argument(metavar="COLUMN", help="Name; a child of a struct as point.x.")]
 

@@ -7,9 +7,10 @@ import pyarrow as pa
 import typer
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import open_target
+from flight_server.cli.datasets.target import Selection, Target
+from flight_server.cli.option_texts import parse_columns, parse_text_query
 from flight_server.cli.rendering import print_rows
-from flight_server.cli.target import Selection, Target
-from flight_server.cli.targets import open_target, parse_columns, parse_text_query
 from flight_server.cli.values import json_lines, python_values
 
 Method = Literal["rrf", "weighted"]

@@ -11,10 +11,11 @@ import typer
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import open_target
+from flight_server.cli.datasets.target import Selection, Target
 from flight_server.cli.errors import stderr
+from flight_server.cli.option_texts import parse_columns
 from flight_server.cli.rendering import count, print_line, print_table
-from flight_server.cli.target import Selection, Target
-from flight_server.cli.targets import open_target, parse_columns
 from flight_server.cli.values import readable_bytes
 
 _TAKEN_ROWS = (1, 1000)

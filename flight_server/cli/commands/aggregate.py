@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import open_target
+from flight_server.cli.option_texts import parse_columns, parse_pairs
 from flight_server.cli.rendering import print_rows
-from flight_server.cli.targets import open_target, parse_columns, parse_pairs
 from flight_server.cli.values import json_lines, python_values
 
 

@@ -7,8 +7,8 @@ import typer
 
 from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, AsJsonLines, At, TargetName, print_answer
+from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.rendering import print_table
-from flight_server.cli.targets import open_target
 
 BranchName = Annotated[str, typer.Argument(metavar="BRANCH", help="Name of the branch.")]
 

@@ -11,11 +11,12 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import open_target
+from flight_server.cli.datasets.target import Rows, Selection
 from flight_server.cli.errors import stderr
 from flight_server.cli.files.output_files import Format, Output
+from flight_server.cli.option_texts import parse_columns, parse_order, parse_text_query
 from flight_server.cli.rendering import count, print_table
-from flight_server.cli.target import Rows, Selection
-from flight_server.cli.targets import open_target, parse_columns, parse_order, parse_text_query
 
 BlobHandling = Literal["blobs_descriptions", "all_descriptions", "all_binary"]
 Compression = Literal["none", "lz4", "zstd", "auto"]

@@ -5,9 +5,9 @@ from datetime import datetime
 
 from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJsonLines, TargetName
+from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import print_table
-from flight_server.cli.targets import open_target
 from flight_server.cli.values import readable_bytes
 
 

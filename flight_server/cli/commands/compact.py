@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import count
-from flight_server.cli.targets import open_target
 
 
 @with_access

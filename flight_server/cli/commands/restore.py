@@ -6,7 +6,7 @@ import typer
 
 from flight_server.cli.access import with_access
 from flight_server.cli.arguments import AsJson, TargetName, print_answer
-from flight_server.cli.targets import open_target
+from flight_server.cli.datasets.opening import open_target
 
 
 @with_access

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
+from flight_server.cli.datasets.target import Alterations, Facts, Rows, Selection, Target, null_blob
 from flight_server.cli.errors import damage_of
-from flight_server.cli.target import Alterations, Facts, Rows, Selection, Target, null_blob
 
 
 class RemoteTarget(Target):

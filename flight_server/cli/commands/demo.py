@@ -21,7 +21,7 @@ from pyarrow import flight
 from flight_server.cli.errors import stderr
 from flight_server.cli.rendering import count
 
-PLACES = [above / "demo" / "data" for above in Path(__file__).parents[1:3]]
+PLACES = [above / "demo" / "data" for above in Path(__file__).parents[2:4]]
 """In an installed package (pyproject.toml puts it there), and in the sources."""
 _DATASET = "timezones"
 _HOME = "Europe/Lisbon"

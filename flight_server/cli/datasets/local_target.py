@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flight_server.cli.target import Alterations, Facts, Rows, Selection, Target, null_blob
+from flight_server.cli.datasets.target import Alterations, Facts, Rows, Selection, Target, null_blob
 from flight_server.reading.index_facts import index_facts
 from lance_core import ColumnOrdering, LanceDataset, dataset
 from lance_core.api import serving  # whose names are imported when they are used

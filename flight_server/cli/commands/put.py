@@ -14,12 +14,12 @@ from pyarrow import flight
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from flight_server.cli.access import with_access
+from flight_server.cli.datasets.opening import connect, is_remote, open_target
 from flight_server.cli.errors import stderr
 from flight_server.cli.files.compressed import suffixes
 from flight_server.cli.files.source_files import COMPRESSIBLE, KINDS, Rows
 from flight_server.cli.files.text_options import Column, text_options
 from flight_server.cli.rendering import count, printable
-from flight_server.cli.targets import connect, is_remote, open_target
 from flight_server.cli.values import readable_bytes
 from lance_core import dataset, write_dataset
 from lance_core.api.serving import MergePlan, merge_stream, written_by

@@ -1,0 +1,1 @@
+"""The verbs of `lance-flight`, one file each. `flight_server.cli.verbs` lists them."""
