@@ -152,7 +152,8 @@ class Reads:
         is_cut_later = (plan.options.filter is not None or is_search) and (
             command.limit is not None or bool(command.offset)
         )
-        is_one_stream = is_cut_later or bool(command.order_by) or (is_search and not command.split_search)
+        order_by = plan.options.order_by  # none for rows without columns
+        is_one_stream = is_cut_later or bool(order_by) or (is_search and not command.split_search)
         whole = replace(
             self._ticket(pinned, view, command.columns),
             filter=command.filter,
@@ -166,7 +167,7 @@ class Reads:
             compression=command.compression,
             verify_checksums=command.verify_checksums,
             blob_handling=command.blob_handling,
-            order_by=command.order_by,
+            order_by=order_by,
             nearest=command.nearest,
             full_text_query=command.full_text_query,
             hybrid=command.hybrid,
