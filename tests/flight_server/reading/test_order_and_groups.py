@@ -96,7 +96,9 @@ def test_rows_are_sorted_on_the_server(
     assert trips.remote.scanner(order_by=orderings, **fields).to_table()["id"] == expected["id"]
 
 
-@pytest.mark.parametrize("fields", [{}, {"limit": 7, "offset": 2}, {"filter": "value > 20", "limit": 9}], ids=str)
+@pytest.mark.parametrize(
+    "fields", [{}, {"limit": 7, "offset": 2}, {"filter": "value > 20", "limit": 9}], ids=str
+)
 def test_sorted_rows_without_columns_are_counted(trips: Trips, fields: dict[str, Any]) -> None:
     expected = trips.local.scanner(columns=[], **fields).to_table().num_rows
     found = trips.remote.to_table([], order_by=["kind"], **fields)
