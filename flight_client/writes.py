@@ -37,7 +37,8 @@ class Writes:
                 columns; a list of dicts; an object with `__arrow_c_stream__`; or an iterable of batches
                 together with `schema`.
             mode: "append", "create" or "overwrite"; or "add_columns" with one row for each row of the
-                dataset, in its order. For other orders see `merge_columns`.
+                dataset, in its order. For other orders see `merge_columns`. With "merge_insert", the fields
+                and the result are those of `merge_insert`.
             schema: schema for frames, dicts and batches.
             progress: whether to show a progress bar; None shows one on terminals if the write takes long.
             **fields: other fields of a write command, see the protocol: `data_storage_version`,
@@ -48,7 +49,8 @@ class Writes:
             CommitUnknownError: the connection broke when the server was about to commit.
         """
         answer = upload(self._connections, name, data, mode, schema=schema, progress=progress, fields=fields)
-        return WriteResult(**answer["result"])
+        kind = MergeResult if mode == "merge_insert" else WriteResult
+        return kind(**answer["result"])
 
     def merge_insert(
         self,

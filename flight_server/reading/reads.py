@@ -198,7 +198,7 @@ class Reads:
             compression=command.compression,
             verify_checksums=command.verify_checksums,
             blob_handling=command.blob_handling,
-            order_by=command.order_by,
+            order_by=options.order_by,  # none for rows without columns
             nearest=command.nearest,
             full_text_query=command.full_text_query,
             hybrid=command.hybrid,
@@ -517,7 +517,7 @@ def _is_one_stream(command: ScanCommand, options: ScanOptions) -> bool:
     is_cut_later = (options.filter is not None or options.is_search) and (
         command.limit is not None or bool(command.offset)
     )
-    return is_cut_later or bool(command.order_by) or (options.is_search and not command.split_search)
+    return is_cut_later or bool(options.order_by) or (options.is_search and not command.split_search)
 
 
 def _endpoints(

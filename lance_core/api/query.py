@@ -122,7 +122,7 @@ class MatchQuery(FullTextQuery):
                 by exact words only.
             max_expansions: Most words of rows that stand for the words of the query, if `fuzziness` is not 0.
             operator: Whether rows need all words.
-            prefix_length: Bytes at the beginning of a word that have to be the same.
+            prefix_length: Characters at the beginning of a word that have to be the same.
             document_granularity: None or `DocumentGranularity.ROW`.
 
         Raises:

@@ -220,6 +220,8 @@ def test_frames_of_polars_are_merged(client: flight_client.Client) -> None:
     new = frame.with_columns(pl.col("n") + 1, s=pl.lit("another text, longer than a view"))
     merged = client.merge_insert("t", new, "n", when_matched="update_all", when_not_matched="insert_all")
     assert (merged.num_updated_rows, merged.num_inserted_rows) == (1, 1)
+    again = client.write("t", new, "merge_insert", on=["n"], when_matched="update_all")
+    assert (again.version, again.num_updated_rows, again.num_inserted_rows) == (merged.version + 1, 2, 0)
     assert client.dataset("t").to_polars().collect().equals(pl.concat([frame[:1], new]))
     client.merge_columns("t", pl.DataFrame({"s": ["x"], "more": ["z"]}), "s")
     assert client.dataset("t").to_table()["more"].to_pylist() == ["z", None, None]

@@ -34,8 +34,8 @@ class Token(NamedTuple):
     term: str
     position: int
     """Number of the word in the text of the query; words that were left out are counted."""
-    fixed_bytes: int = 0
-    """Bytes at the beginning of the term that are no part of the word, and never inexact."""
+    num_fixed: int = 0
+    """Characters at the beginning of the term that are no part of the word, and never inexact."""
 
 
 class Words(NamedTuple):

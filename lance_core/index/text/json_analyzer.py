@@ -101,7 +101,7 @@ class JsonAnalyzer:
                 )
             label = f"{path},{kind},"
             words = [value] if kind != "str" else [each.term for each in self._words.query_tokens(value)]
-            terms += [(label + word, len(label.encode())) for word in words]
+            terms += [(label + word, len(label)) for word in words]
         return [Token(term, place, fixed) for place, (term, fixed) in enumerate(terms)]
 
     def _words_of(self, texts: pa.Array) -> tuple[_Numbers, _Numbers]:

@@ -28,7 +28,7 @@ class Match:
             from a word of a document. None means 0, as in the reference.
         max_expansions: Most words of documents that stand for words of the query, if `fuzziness` is not 0.
         needs_all: Whether documents need all words.
-        prefix_length: Bytes at the beginning of a word that have to be the same.
+        prefix_length: Characters at the beginning of a word that have to be the same.
     """
 
     terms: str

@@ -67,9 +67,9 @@ def words_of(tokens: Sequence[Token], query: Match | Phrase, segment: SegmentVie
         left = query.max_expansions
         for token in tokens:
             found: set[str] = set()
-            prefix = token.fixed_bytes + query.prefix_length
+            prefix_bytes = len(token.term[: token.num_fixed + query.prefix_length].encode())
             for view in segment:
-                found.update(view.partition.similar(token.term, query.fuzziness, prefix, left))
+                found.update(view.partition.similar(token.term, query.fuzziness, prefix_bytes, left))
             known = words[token.position]
             for term in sorted(found, key=str.encode):
                 if term not in known and left:

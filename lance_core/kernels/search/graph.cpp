@@ -17,10 +17,21 @@ constexpr size_t kFewAllowed = 10;
 struct Candidate {
   float distance;
   uint32_t node;
-  bool operator<(const Candidate& other) const {
-    return distance < other.distance || (distance == other.distance && node < other.node);
+};
+
+// Order of candidates when a graph is searched.
+struct LowestFirst {
+  bool operator()(const Candidate& one, const Candidate& other) const {
+    return one.distance < other.distance || (one.distance == other.distance && one.node < other.node);
   }
-  bool operator>(const Candidate& other) const { return other < *this; }
+};
+
+// Order of candidates when a graph is built. Of equal vectors, a new node gets the newest ones as neighbours, and they
+// link back to it. If it got the oldest ones, their places would be taken, and no node would lead to the new one.
+struct NewestFirst {
+  bool operator()(const Candidate& one, const Candidate& other) const {
+    return one.distance < other.distance || (one.distance == other.distance && one.node > other.node);
+  }
 };
 
 struct Nodes {
@@ -47,13 +58,14 @@ class Seen {
 };
 
 // Moves from `at` to ever nearer neighbours.
-template <class NeighborsOf>
+template <class Order, class NeighborsOf>
 Candidate descend(Candidate at, const StoredVectors& vectors, NeighborsOf neighbors_of) {
+  Order is_before;
   for (bool moved = true; moved;) {
     moved = false;
     for (uint32_t node : neighbors_of(at.node)) {
       Candidate next{vectors.distance(node), node};
-      if (next < at) {
+      if (is_before(next, at)) {
         at = next;
         moved = true;
       }
@@ -64,19 +76,21 @@ Candidate descend(Candidate at, const StoredVectors& vectors, NeighborsOf neighb
 
 // Returns the nearest nodes that a walk from `entry` finds, at most `width`, in no particular order. Nodes that `keep`
 // refuses are walked over.
-template <class NeighborsOf, class Keep>
+template <class Order, class NeighborsOf, class Keep>
 std::vector<Candidate> walk(Candidate entry, size_t width, const StoredVectors& vectors, Seen& seen,
                             NeighborsOf neighbors_of, Keep keep) {
-  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<Candidate>> open;
+  Order is_before;
+  auto is_after = [](const Candidate& one, const Candidate& other) { return Order()(other, one); };
+  std::priority_queue<Candidate, std::vector<Candidate>, decltype(is_after)> open(is_after);
   std::vector<Candidate> found;  // a heap with the farthest node first
   seen.next_walk();
   auto visit = [&](Candidate next) {
     open.push(next);
     if (!keep(next)) return;
     found.push_back(next);
-    std::push_heap(found.begin(), found.end());
+    std::push_heap(found.begin(), found.end(), is_before);
     if (found.size() > width) {
-      std::pop_heap(found.begin(), found.end());
+      std::pop_heap(found.begin(), found.end(), is_before);
       found.pop_back();
     }
   };
@@ -84,12 +98,12 @@ std::vector<Candidate> walk(Candidate entry, size_t width, const StoredVectors& 
   visit(entry);
   while (!open.empty()) {
     Candidate at = open.top();
-    if (found.size() >= width && at > found.front()) break;
+    if (found.size() >= width && is_before(found.front(), at)) break;
     open.pop();
     for (uint32_t node : neighbors_of(at.node)) {
       if (!seen.add(node)) continue;
       Candidate next{vectors.distance(node), node};
-      if (found.size() < width || next < found.front()) visit(next);
+      if (found.size() < width || is_before(next, found.front())) visit(next);
     }
   }
   return found;
@@ -134,13 +148,13 @@ class GrowingGraph {
     size_t height = neighbors_[node].size();
     Candidate at{vectors_.distance(entry_), entry_};
     size_t top = neighbors_[entry_].size();
-    for (size_t level = top; level-- > height;) at = descend(at, vectors_, nodes_on(level));
+    for (size_t level = top; level-- > height;) at = descend<NewestFirst>(at, vectors_, nodes_on(level));
     std::vector<std::vector<Candidate>> chosen(std::min(height, top));
     for (size_t level = chosen.size(); level-- > 0;) {
       vectors_.set_query(node);  // `choose` changed it
-      std::vector<Candidate> near =
-          walk(at, options_.beam_width, vectors_, seen_, nodes_on(level), [](const Candidate&) { return true; });
-      std::sort(near.begin(), near.end());
+      std::vector<Candidate> near = walk<NewestFirst>(at, options_.beam_width, vectors_, seen_, nodes_on(level),
+                                                      [](const Candidate&) { return true; });
+      std::sort(near.begin(), near.end(), NewestFirst());
       at = near.front();
       chosen[level] = choose(near, options_.max_neighbors);
     }
@@ -167,7 +181,7 @@ class GrowingGraph {
   }
 
  private:
-  // Chooses neighbours in many directions: a node is left out if a chosen node is nearer to it than the new node is.
+  // Chooses neighbours in many directions: a node is left out if a chosen node is as near to it as the new node is.
   // Changes the query of the vectors.
   std::vector<Candidate> choose(const std::vector<Candidate>& sorted, size_t count) {
     std::vector<Candidate> chosen;
@@ -175,7 +189,7 @@ class GrowingGraph {
       if (chosen.size() == count) break;
       vectors_.set_query(next.node);
       bool is_apart = std::all_of(chosen.begin(), chosen.end(), [&](const Candidate& other) {
-        return vectors_.distance(other.node) >= next.distance;
+        return vectors_.distance(other.node) > next.distance;
       });
       if (is_apart) chosen.push_back(next);
     }
@@ -194,7 +208,7 @@ class GrowingGraph {
     list.push_back({from.distance, to});
     size_t most = level == 0 ? 2 * options_.max_neighbors : options_.max_neighbors;
     if (list.size() <= most) return;
-    std::sort(list.begin(), list.end());
+    std::sort(list.begin(), list.end(), NewestFirst());
     list = choose(list, most);
   }
 
@@ -259,13 +273,13 @@ void Graph::search(BestRows& best, const CodedRows& rows, size_t width, const St
     return {level.neighbors.data() + level.starts[node], level.neighbors.data() + level.starts[node + 1]};
   };
   Candidate at{vectors.distance(entry_), entry_};
-  for (size_t number = levels_.size(); number-- > 1;) at = descend(at, vectors, nodes_on(number));
+  for (size_t number = levels_.size(); number-- > 1;) at = descend<LowestFirst>(at, vectors, nodes_on(number));
   Seen seen(num_nodes_);
   // Nodes below the lower bound must not fill the beam: those within the bounds are behind them.
   auto may_be_best = [&](const Candidate& next) {
     return next.distance >= best.lower() && (rows.allowed == nullptr || rows.allowed[next.node] != 0);
   };
-  for (const Candidate& found : walk(at, width, vectors, seen, nodes_below, may_be_best)) {
+  for (const Candidate& found : walk<LowestFirst>(at, width, vectors, seen, nodes_below, may_be_best)) {
     best.offer(found.distance, rows.keys[found.node]);
   }
 }

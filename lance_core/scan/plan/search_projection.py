@@ -101,7 +101,7 @@ def project_search(schema: Schema, options: ScanOptions) -> SearchProjection:
 
 def _resolved(schema: Schema, options: ScanOptions, scores: dict[str, pa.Field]) -> SearchProjection:
     named = _named_outputs(schema, options, scores)
-    shown = {name for name, output in named if isinstance(output, Score)}
+    shown = {name for name, _ in named}
     missing = [name for name in scores if name not in shown and options.with_scores]
     leading = [name for name in missing if name == QUERY_INDEX]
     outputs: list[tuple[str, _Named]] = [

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +43,8 @@ _MOST_FILE_BYTES = 256 << 10
 """Most bytes of the files of a small fragment."""
 _FIRST_GROUP, _MOST_GROUP = 8, 256
 """Most fragments of the first group, so that the first batch comes soon, and of later ones."""
+_FIRST_PART, _MOST_PART = 64, 1024
+"""Fragments of the first part of a plan, so that the first batch comes soon, and of later ones."""
 _GROUP_BYTES = 16 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
 _LEAST_GROWTH = 1 / 64
@@ -68,13 +70,22 @@ def has_small(snapshot: Snapshot, plan: ScanPlan, strategy: Strategy) -> bool:
     if not strategy.prune or strategy.trace is not None:  # a trace shows what statistics leave out
         return False
     parts = _parts(snapshot, plan)
-    if options.filter is not None and (options.limit is not None or options.offset):
+    if _has_late_limit(plan):
         return next(parts)[0] and next(parts, None) is None
     return any(is_small for is_small, _ in parts)
 
 
+def _has_late_limit(plan: ScanPlan) -> bool:
+    """Return whether a limit holds for the rows that pass a filter, so that all have to be in one part."""
+    options = plan.options
+    return options.filter is not None and (options.limit is not None or bool(options.offset))
+
+
 def _parts(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[bool, ScanPlan]]:
-    """Yield the parts of a plan in order, and whether they have small fragments only."""
+    """Yield the parts of a plan in order, and whether they have small fragments only.
+
+    No more fragments are looked at than the part has: there may be many thousands.
+    """
     fragments = snapshot.manifest.fragment_by_id
 
     def is_small(scan: FragmentScan) -> bool:
@@ -84,10 +95,22 @@ def _parts(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[bool, ScanPlan]
         sizes = [file.size for file in fragment.files]
         return all(sizes) and sum(sizes) <= _MOST_FILE_BYTES
 
-    runs = [(small, list(scans)) for small, scans in groupby(plan.fragment_scans, is_small)]
-    joined = groupby(runs, lambda run: run[0] and len(run[1]) >= LEAST_JOINED_FRAGMENTS)
-    for are_many, some in joined:
-        yield are_many, plan.with_fragment_scans(chain.from_iterable(scans for _, scans in some))
+    most = sys.maxsize if _has_late_limit(plan) else _FIRST_PART
+    others: list[FragmentScan] = []
+    for are_small, scans in groupby(plan.fragment_scans, is_small):
+        run = iter(scans)
+        first = list(islice(run, LEAST_JOINED_FRAGMENTS))
+        if not are_small or len(first) < LEAST_JOINED_FRAGMENTS:
+            others += chain(first, run)
+            continue
+        if others:
+            yield False, plan.with_fragment_scans(others)
+            others = []
+        while part := [*first, *islice(run, most)]:
+            yield True, plan.with_fragment_scans(part)
+            first, most = [], max(most, _MOST_PART)
+    if others:
+        yield False, plan.with_fragment_scans(others)
 
 
 def small_runs(

@@ -96,6 +96,18 @@ def test_rows_are_sorted_on_the_server(
     assert trips.remote.scanner(order_by=orderings, **fields).to_table()["id"] == expected["id"]
 
 
+@pytest.mark.parametrize(
+    "fields", [{}, {"limit": 7, "offset": 2}, {"filter": "value > 20", "limit": 9}], ids=str
+)
+def test_sorted_rows_without_columns_are_counted(trips: Trips, fields: dict[str, Any]) -> None:
+    expected = trips.local.scanner(columns=[], **fields).to_table().num_rows
+    found = trips.remote.to_table([], order_by=["kind"], **fields)
+    assert found.num_rows == expected > 0
+    command = {"dataset": "trips", "columns": [], "order_by": [{"column": "kind"}], **fields}
+    ticket = flight.Ticket(json.dumps({"scan": command}).encode())
+    assert trips.raw.do_get(ticket).read_all().num_rows == expected
+
+
 def test_the_client_sorts_by_names_and_counts(trips: Trips) -> None:
     scan = trips.remote.scanner(
         ["id"], order_by=["kind", flight_client.ColumnOrdering("id", ascending=False)]

@@ -70,7 +70,9 @@ def test_terms_are_those_of_the_reference(seed: int) -> None:
 
 @each_case("language", LANGUAGES)
 def test_stop_words_are_those_of_the_reference(language: str) -> None:
-    words = sorted(stop_words(language) | {"no", "not", "nicht", "sans", "kein", "non", "ikke"})
+    known = stop_words(language) | {"no", "not", "nicht", "sans", "kein", "non", "ikke"}
+    with_commas = str.maketrans("şţ", "șț")  # Romanian is written with cedillas or with commas below
+    words = sorted(known | {word.translate(with_commas) for word in known})
     analyzer = Analyzer(TextParameters(base_tokenizer="whitespace", language=language, stem=False))
     options = {"base_tokenizer": "whitespace", "language": language, "stem": False}
     text = " ".join(words)

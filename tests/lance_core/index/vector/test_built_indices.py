@@ -96,6 +96,22 @@ def test_recall_is_that_of_an_index_of_the_reference(tmp_path: Path, kind: str, 
     assert losses[0] <= 1.1 * losses[1], losses
 
 
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "HNSW" in kind])
+@pytest.mark.parametrize("is_equal", [True, False])
+def test_graphs_lead_to_all_equal_codes(tmp_path: Path, kind: str, is_equal: bool) -> None:
+    """Both libraries reach each of many rows with one vector, or with one code because of an outlier."""
+    if is_equal:
+        vectors = uniform(4, DIMENSION)[np.random.default_rng(1).integers(0, 4, 600)]
+    else:
+        vectors = clustered(600, DIMENSION)
+        vectors[5, 2] = 1e5
+    path = tmp_path / "table"
+    dataset = build(path, vectors, kind, num_partitions=1)
+    wanted = {"column": "vector", "q": vectors[0], "k": 600, "ef": 600}
+    assert set(dataset.to_table(["id"], nearest=wanted)["id"].to_pylist()) == set(range(600))
+    assert lance.dataset(str(path)).to_table(["id", "_distance"], nearest=wanted).num_rows == 600
+
+
 @pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ"])
 def test_rows_without_usable_vectors_are_left_out(tmp_path: Path, kind: str) -> None:
     vectors = clustered(600, DIMENSION)

@@ -254,6 +254,8 @@ def test_order_and_batches_of_the_result(path: Path) -> None:
     assert ordered["id"].to_pylist() == [number for _, number in pairs[:5]]
     hidden = dataset.to_table(columns=["id"], nearest=nearest, disable_scoring_autoprojection=True)
     assert hidden.column_names == ["id"]
+    renamed = dataset.to_table(columns={"_distance": "id"}, nearest=nearest)
+    assert renamed == hidden.rename_columns(["_distance"])
 
 
 @each_case(

@@ -47,6 +47,21 @@ def test_queries_of_all_kinds(tmp_path: Path, seed: int) -> None:
     assert sum(assert_same_answers(uri, random_query(chance)) > 0 for _ in range(30)) > 10
 
 
+@pytest.mark.parametrize("terms", ["über", "éa", "日本語"])
+def test_the_prefix_of_inexact_words_has_characters(tmp_path: Path, terms: str) -> None:
+    words = ["über", "äber", "übel", "üxer", "uber", "éa", "èa", "éb", "日本語", "日本", "日x語", "本語"]
+    dataset = lance.write_dataset(pa.table({"number": range(len(words)), "text": words}), tmp_path / "table")
+    dataset.create_scalar_index("text", "INVERTED", **OPTIONS, ascii_folding=False)
+    found = [
+        assert_same_answers(
+            dataset.uri,
+            lambda module, n=length: module.MatchQuery(terms, "text", fuzziness=1, prefix_length=n),
+        )
+        for length in range(len(terms) + 2)
+    ]
+    assert found[0] > found[-1] == 1
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -169,6 +184,8 @@ def test_columns_of_the_result(tmp_path: Path) -> None:
     assert ours.scanner(full_text_query="alpha").count_rows() == plain.num_rows
     twice = ours.to_table({"twice": "_score * 2"}, full_text_query="alpha", limit=1)
     assert twice["twice"].to_pylist() == [2 * twice["_score"][0].as_py()]
+    named = {"_score": "_score * 2"}  # the reference, too, appends no second column of this name
+    assert ours.to_table(named, full_text_query="alpha", limit=1) == twice.select(["twice"]).rename_columns(["_score"])
 
 
 def test_what_cannot_be_searched_is_refused(tmp_path: Path) -> None:
