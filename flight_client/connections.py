@@ -20,7 +20,10 @@ _TLS = "grpc+tls://"
 
 
 class Turns:
-    """Servers that one call tries in turn: each once, those that lately did not answer last, then again."""
+    """Order in which one call tries the servers: each server once, then again from the beginning.
+
+    Servers that did not answer lately come last.
+    """
 
     def __init__(self, candidates: Sequence[Connection], retries: Retries) -> None:
         self._candidates = candidates
@@ -36,7 +39,7 @@ class Turns:
         return self._current
 
     def succeed(self) -> None:
-        """Begin to count failures anew: the server made progress."""
+        """Begin to count failures anew, because the server made progress."""
         self._current.answered()
         self._retries.succeed()
 
@@ -49,7 +52,7 @@ class Turns:
 class Connections:
     """Connections to the servers of one folder of datasets, one per server.
 
-    A call goes to the first server that answers. An endpoint may name other servers than those in `uris`.
+    A call tries the servers in `uris` until one answers. An endpoint may name more servers.
     """
 
     def __init__(self, uris: Sequence[str], access: Access) -> None:
@@ -82,9 +85,10 @@ class Connections:
     def turns_of(self, endpoint: flight.FlightEndpoint, first: int) -> Turns:
         """Return the turns of the servers that redeem the ticket of an endpoint.
 
-        The locations in the endpoint come first, in the order that the server chose, then `uris`. If the
-        endpoint names fewer than two servers, the order begins with number `first`. If all `uris` speak TLS,
-        credentials are not sent to a location that does not.
+        The locations of the endpoint come first, in the order that the server chose, then `uris`. If the
+        endpoint names fewer than two servers, the order begins with server number `first`, so that the
+        endpoints of a plan are spread over all servers. If there are credentials and all `uris` use TLS,
+        locations without TLS are left out.
         """
         named = [location.uri.decode() for location in endpoint.locations]
         uris = [uri for uri in named if not uri.startswith(REUSE)]
@@ -99,7 +103,7 @@ class Connections:
         """Run a call on the first server that answers.
 
         Args:
-            run: makes the call; errors of pyarrow become ours.
+            run: makes the call. Errors of pyarrow become errors of `flight_client`.
             repeat: whether the call may be repeated after a temporary error.
 
         Raises:

@@ -156,12 +156,12 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             hybrid: join the rows of both searches to one ranking, with the column `_relevance_score`: a
                 mapping with `method`, `depth`, `weights` and `rank_constant`, all of which may be left out.
                 If both are given, either this or `search_filter` is needed.
-            search_filter: "vector" or "text": of both searches, the one that is a filter of the other one.
-                The other one ranks the rows and gives the result its column.
+            search_filter: "vector" or "text": the search that only filters the rows of the other search. The
+                other search ranks the rows and gives the result its column.
             index_segments: uuids of the segments of a vector index that find the rows of `nearest`, as
                 `describe` lists them. Only rows that they cover are found, or those of `fragments`.
-            prefilter: whether a search finds only rows that meet the filter, and rows that the search finds
-                which is a filter. Otherwise both filters apply to the rows that the search finds.
+            prefilter: whether a search searches only rows that meet `filter` and are found by
+                `search_filter`. Otherwise both apply to the rows that the search finds.
             compression: of batches on the wire: "none" (the default), "lz4", "zstd", or "auto": the server
                 chooses while it sends, by the speed of the network.
             fast_search: whether a search leaves out rows that no index covers. A filter that an index answers
@@ -225,10 +225,12 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
     ) -> pa.Table:
         """Return the rows whose vectors are nearest to a query, nearest first, with the column `_distance`.
 
-        With a query of texts beside it, return the rows that are best by both, the most relevant first, with
-        the column `_relevance_score`. With a query of texts alone, return the rows with the best scores.
+        With a vector and a full text query, return the rows that are best by both, the most relevant first,
+        with the column `_relevance_score`. With a full text query alone, return the rows with the best
+        scores.
 
-        Several servers search a part of the dataset each for vectors; one of them searches the texts.
+        If there are several servers, each of them searches the vectors of a part of the dataset, and one of
+        them searches the texts.
 
         Args:
             q: a vector, or a list of vectors. Of several queries the rows are returned one query after the
@@ -236,8 +238,8 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             column: column of vectors. None if the dataset has only one.
             k: most rows for each query.
             full_text_query: words, or another query that `scanner` takes.
-            hybrid: how both rankings are joined; see `scanner`. None has the defaults.
-            search_filter: the search that is a filter of the other one instead; see `scanner`.
+            hybrid: the rule that joins both rankings; see `scanner`. None means the default rule.
+            search_filter: the search that only filters the rows of the other search; see `scanner`.
             index_segments: uuids of segments of a vector index; only rows that they cover are found.
             columns, with_row_id, with_row_address, blob_handling: see `scanner`.
             filter: SQL or a `pyarrow.compute` expression.

@@ -16,8 +16,8 @@ from flight_client.connections import Connections
 from flight_client.errors import LanceError
 
 _CLOSING_SECONDS = 1.0
-"""Longest time to wait for threads when their streams are closed. A stream that a server has not opened yet
-cannot be cancelled; its thread ends it when it is open.
+"""Longest time that closing a reader waits for its threads. A stream that the server has not opened yet
+cannot be cancelled; its thread ends it as soon as it is open.
 """
 
 
@@ -31,7 +31,7 @@ class EndpointReader:
     def __init__(self, connections: Connections, endpoint: flight.FlightEndpoint, first: int = 0) -> None:
         """Read at the servers that the endpoint names, in their order.
 
-        If it names fewer than two, begin with number `first` of all known servers that redeem the ticket.
+        If the endpoint names fewer than two servers, begin with number `first` of all known servers.
         """
         self._connections = connections
         self._endpoint = endpoint

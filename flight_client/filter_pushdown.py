@@ -94,8 +94,8 @@ def split_filter(condition: pc.Expression, schema: pa.Schema) -> Filter:
 def travelling(condition: pc.Expression, schema: pa.Schema) -> pc.Expression | None:
     """Return the part of a condition on rows of `schema` that the server can evaluate; None if there is none.
 
-    For engines that evaluate the whole condition again. The client would evaluate the rest like Arrow, for
-    which no comparison with NaN is true.
+    Use this for engines that evaluate the whole condition themselves. If the client evaluated the rest, as
+    `split_filter` does, it would compare floats like Arrow, for which no comparison with NaN is true.
     """
     whole = _Written.of(condition)
     if whole is None:

@@ -1,4 +1,4 @@
-"""Repetition of calls that failed for a time: how often, how long to wait, and when to give up."""
+"""Retries of calls after temporary errors: how often, how long to wait, and when to give up."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from flight_client.errors import LanceError
 _FIRST_WAIT_SECONDS = 0.05
 _LONGEST_WAIT_SECONDS = 5.0
 _JITTER = 0.25
-"""Share by which a wait is longer than a server said, at random, so that clients do not come together."""
+"""Largest share by which a wait is longer than the server said. It is random, so that the clients of a busy
+server do not all come back at once.
+"""
 
 
 class Retries:
-    """Attempts of one call. Servers are tried in turn; after an error of each, the client waits.
+    """Attempts of one call. The client tries one server after the other, and waits when all have failed.
 
-    A server that is busy says when to come back. Then the client waits that long, and the attempt does not
-    count: it ends only when the client has waited for `patience` seconds in all.
+    A busy server says when to come back. The client then waits that long, and the attempt does not count
+    among `attempts`. The call fails when the client has waited for `patience` seconds in all.
     """
 
     def __init__(self, attempts: int, patience: float, num_servers: int) -> None:
@@ -50,7 +52,7 @@ class Retries:
         time.sleep(seconds)
 
     def succeed(self) -> None:
-        """Begin to count anew: the call made progress."""
+        """Begin to count anew, because the call made progress."""
         self._failures = self._counted = 0
         self._waited = 0.0
 

@@ -79,13 +79,13 @@ class Selection:
     order_by: tuple[ColumnOrdering, ...] = ()
     """Columns to sort the rows by, the most significant first. `limit` and `offset` count sorted rows."""
     nearest: Mapping[str, Any] | None = None
-    """Search of the nearest rows instead, with the arguments of `RemoteDataset.scanner`."""
+    """Vector search, with the arguments that `RemoteDataset.scanner` takes: its rows instead of all rows."""
     full_text_query: Mapping[str, Any] | None = None
-    """Search of rows that contain words instead, in the form of a command."""
+    """Full text query in the form of a command: its rows instead of all rows."""
     hybrid: Mapping[str, Any] | None = None
     """Rule by which the rows of both searches become one ranking."""
     search_filter: str | None = None
-    """Search that is a filter of the other one: `vector` or `text`."""
+    """Search that only filters the rows of the other search: `vector` or `text`."""
     index_segments: tuple[str, ...] | None = None
     """Uuids of the segments of a vector index that find the rows of `nearest`."""
     prefilter: bool = False

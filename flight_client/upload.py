@@ -43,7 +43,9 @@ differently.)
 """
 
 _ACCEPT_SECONDS = 1.0
-"""Seconds for which rows that can be read once are kept back. Servers of others do not report at once."""
+"""Longest time to wait until the server accepts an upload, before rows that can be read only once are read.
+Servers of other projects may send no report at the beginning.
+"""
 
 
 def upload(
@@ -60,8 +62,9 @@ def upload(
     `stage`.
 
     After a temporary error, rows that can be read again are sent again with the same transaction id. If the
-    first attempt landed after all, the server returns its result. Rows that can be read once are read when
-    the server has accepted the upload: an upload that a busy server refused can be repeated, too.
+    first attempt was committed nevertheless, the server returns its result. Rows that can be read only once
+    are read when the server has accepted the upload, so that an upload that a busy server refused can be
+    repeated.
 
     Raises:
         LanceError: see `Client.write`.

@@ -71,7 +71,7 @@ def _setting(
     toml_types: tuple[type, ...] | None = None,
     is_table: bool = False,
 ) -> Any:
-    """Return a field of `Settings`. `secret` tells what a file holds that the setting `..._file` names."""
+    """Return a field of `Settings`. `secret` names the contents of the file of the setting `..._file`."""
     facts = {"separator": separator, "is_path": is_path, "file_holds": secret, "is_table": is_table}
     facts["toml_types"] = toml_types or _TOML_TYPES[type(default)]
     return field(default=default, repr=secret is None, metadata={"parse": parse, "facts": facts})
@@ -103,7 +103,7 @@ class Settings:
     own location may be among them.
     """
     peer_check_interval: float = _setting(2.0, parse_interval)
-    """Seconds between two questions to the same peer whether it is ready."""
+    """Seconds between two checks whether the same peer is ready."""
     peer_ca: str | None = _setting(None, parse_file, is_path=True)
     """Certificates of authorities that the certificates of peers are checked with, PEM. None: those of the
     system.
@@ -115,14 +115,14 @@ class Settings:
     memory_limit: int = _setting(512 << 20, parse_bytes)
     """Bytes that all streams together may use for read-ahead and caches."""
     max_streams: int = _setting(256, parse_count)
-    """Streams that may run at the same time; the next one is refused as retryable. As many lookups may run
-    beside them.
+    """Streams that may run at the same time; the next one is refused as retryable. The same number of lookups
+    may run at the same time.
     """
     max_puts: int = _setting(32, parse_count)
     """Uploads that may run at the same time; the next one is refused as retryable."""
     max_caller_streams: int | None = _setting(None, parse_count, toml_types=(int, str))
-    """Streams of one caller: of one subject, or of one host where nobody is asked. None: three quarters of
-    `max_streams`.
+    """Streams of one caller: of one subject, or of one host if the server has no authentication. None: three
+    quarters of `max_streams`.
     """
     max_caller_puts: int | None = _setting(None, parse_count, toml_types=(int, str))
     """Uploads of one caller. None: three quarters of `max_puts`."""
@@ -143,8 +143,8 @@ class Settings:
     verify_checksums: bool = _setting(False, parse_switch)
     """Compare the pages that scans read with their checksums, in files that have checksums."""
     stage_expiry: float = _setting(24 * 3600.0, parse_stage_expiry)
-    """Seconds after which what was staged and not committed is removed. Cleanups spare files of no version
-    for 7 days, at least twice as long.
+    """Seconds after which a staged write that was not committed is removed. At most 3 days: cleanups keep
+    files of no version for 7 days, which must be at least twice as long.
     """
     insecure: bool = _setting(False, parse_switch)
     """Listen beyond loopback even without TLS or authentication."""
@@ -183,8 +183,8 @@ class Settings:
     in the environment.
     """
     cache_dir: str | None = _setting(None, parse_cache_directory, is_path=True)
-    """Directory for statistics of data files that filters found out, made if it is missing; servers may share
-    it, and what is in it may be deleted at any time. None: they are kept in memory only.
+    """Directory for the statistics of data files that filters gather. It is made if it is missing. Servers
+    may share it, and its files may be deleted at any time. None: statistics are kept in memory only.
     """
     cache_dir_limit: int = _setting(256 << 20, parse_bytes)
     """About how many bytes the cache directory may hold."""

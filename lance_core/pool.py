@@ -1,10 +1,11 @@
 """Thread pools of a process that read, decode and encode. A fork makes its own pools on first use.
 
-One pool has a thread per core. The other pool reads remote files: most of its threads wait for an answer.
+One pool has a thread per core. The other pool reads remote files. It has more threads, because most of them
+wait for answers.
 
-In a server both pools have two lanes, each with its own threads: see `set_worker_niceness`. The first calls
-of a flow run in the first lane, however many calls long scans have submitted ahead in the other. A flow is a
-sequence of calls that one reader waits for, such as the windows of a scan.
+In a server, each pool has two lanes with threads of their own: see `set_worker_niceness`. A flow is a
+sequence of calls that one reader waits for, such as the windows of a scan. The first calls of every flow run
+in the first lane, so they need not wait for the many calls that long scans have submitted to the other lane.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ class Flow:
 
 
 class WorkerPool:
-    """Threads of both lanes, as many in each; one lane if the niceness is 0. Thread-safe.
+    """Worker threads in two lanes. If the niceness is 0, both lanes are the same threads. Thread-safe.
 
     Attributes:
-        num_threads: Threads of a lane.
+        num_threads: Number of threads of each lane.
     """
 
     def __init__(self, num_threads: int, name: str) -> None:
         self.num_threads = num_threads
         self._first = ThreadPoolExecutor(num_threads, thread_name_prefix=f"{name}-first")
-        # Elsewhere few calls wait for each other, and more threads than cores slow a filtered scan.
+        # Outside a server, few calls wait for others, and more threads than cores slow a filtered scan.
         self._other = self._first
         if _niceness:
             self._other = ThreadPoolExecutor(num_threads, thread_name_prefix=name, initializer=_make_nice)

@@ -275,9 +275,9 @@ class Catalog:
         return path
 
     def _taken(self, name: str, namespace: str, what: str) -> LanceError:
-        """Return the error for a name below something that is no namespace.
+        """Return the error for a name below `namespace`, which is `what` and no namespace.
 
-        A caller who has no right to the name of that does not learn what it is (threat T3).
+        A caller without a right to `namespace` gets the error of a missing dataset (threat T3).
         """
         if self._access is not None and not self._access.to(namespace.removesuffix(SUFFIX)).held:
             return self.missing(name)

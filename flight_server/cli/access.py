@@ -1,4 +1,4 @@
-"""Options of all verbs with a TARGET: what proves to a server who calls, and what the server must prove.
+"""Options of all verbs with a TARGET: the credentials of the caller, and the certificates of the server.
 
 Secrets come from files and from the environment, never from the command line, which every user of the machine
 can read. So there is no option for a token or a password itself.
@@ -38,7 +38,7 @@ class Access:
 
     @property
     def authorization(self) -> str | None:
-        """Value of the header that proves who calls. Raises InvalidInputError if it is not clear."""
+        """Value of the header `authorization`. Raises InvalidInputError if several credentials are given."""
         given = [name for name in ("token", "token_file", "username") if getattr(self, name)]
         if len(given) > 1:
             raise InvalidInputError(f"{' and '.join(given)}: expected one of them")

@@ -37,7 +37,7 @@ class Known:
     is_path: bool = False
     """Whether the value names files. The settings file names them relative to its own directory."""
     file_holds: str | None = None
-    """Name of what the file holds that the setting `<name>_file` names; None: there is no such setting."""
+    """Contents of the file of the setting `<name>_file`, for messages; None: there is no such setting."""
 
     is_table: bool = False
     """Whether the settings file has the value as a list of tables."""

@@ -18,7 +18,7 @@ _FREE_BYTES = 4 << 20
 # A client that takes a window more slowly than this is slow.
 _SLOW_SECONDS = 0.02
 _SLOW_BYTES_PER_SECOND = 64 << 20
-# While short calls come in, no turn begins after another one for so many times as long as that one took.
+# While short calls come in, there is a pause after each turn: this many times as long as the turn took.
 _REST_SHARE = 2
 _LONGEST_REST_SECONDS = 0.04
 _MOST_BEHIND_BYTES = 64 << 20

@@ -1,7 +1,7 @@
 """Readers: callers that wait for a read, and may leave before it ends.
 
-A read that takes long looks at its reader now and then. So work that nobody waits for ends soon, also on
-worker threads, and rows that a caller cannot take are not read.
+A long read checks from time to time whether its reader is still there. So a read ends soon after its caller
+has left, also on worker threads. Rows that are too large for the caller are refused before they are read.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ _reader: ContextVar[Reader | None] = ContextVar("reader", default=None)
 
 
 class ReaderLeftError(Exception):
-    """Nobody waits for the read of a worker thread any more."""
+    """The caller has left for whom a worker thread reads."""
 
 
 class Reader:
     """Caller that waits for reads."""
 
     def __init__(self, check: Callable[[], None], most_bytes: int) -> None:
-        """Use `check` to look whether the caller has left: it then raises an error, which ends the read.
+        """Use `check` to find out whether the caller has left: it then raises an error, which ends the read.
 
-        Only the thread that makes this object calls `check`. The caller can take `most_bytes` at a time.
+        Only the thread that makes this object calls `check`. `most_bytes` is the most bytes that the caller
+        can take at a time.
         """
         self._check = check
         self.most_bytes = most_bytes
@@ -39,7 +40,9 @@ class Reader:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Let the reads of this thread in a block, and of worker threads that it asks inside, look here."""
+        """Make this the reader of all reads in a block: those of this thread, and those that it gives to
+        worker threads.
+        """
         token = _reader.set(self)
         try:
             yield
@@ -51,7 +54,7 @@ class Reader:
         self._has_left = True
 
     def look(self) -> None:
-        """Raise an error if the caller has left: that of `check`, on a worker thread ReaderLeftError."""
+        """Raise an error if the caller has left: that of `check`, or ReaderLeftError on a worker thread."""
         if threading.get_ident() != self._thread:
             if self._has_left:
                 raise ReaderLeftError
@@ -64,17 +67,17 @@ class Reader:
 
 
 def look_at_reader() -> None:
-    """Raise an error if this thread reads for somebody who has left; see `Reader.look`."""
+    """Raise an error if the reader of this thread has left; see `Reader.look`."""
     reader = _reader.get()
     if reader is not None:
         reader.look()
 
 
 def check_fits_reader(num_bytes: float) -> None:
-    """Refuse rows that are to be read together if the caller cannot take so many bytes at a time.
+    """Refuse rows of `num_bytes` that are to be read together, if the reader of this thread cannot take them.
 
     Raises:
-        InvalidInputError: the caller of this thread cannot.
+        InvalidInputError: the rows have more bytes than the reader can take at a time.
     """
     reader = _reader.get()
     if reader is not None and num_bytes > reader.most_bytes:

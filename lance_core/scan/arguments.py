@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from lance_core.index.text.query import TextQuery
     from lance_core.scan.plan.fusion import Fusion
 
-# A caller who asks for batches of so many rows gets them, unless they are larger than this.
+# Most bytes of a batch if the caller gives a number of rows: only larger batches have fewer rows.
 _BATCH_BYTES_BY_ROWS = 128 << 20
 
-# Rows of a batch of the reference, where the caller gives no number.
+# Rows of a batch if the caller gives no number, as in the reference.
 _STRICT_BATCH_ROWS = 8192
 
 # Arguments of the reference that change how a scan runs, not its result. They have no effect here.
@@ -109,11 +109,11 @@ def scan_options(
         full_text_query: Return the rows that contain words instead: a text, a query of
             `lance_core.api.query` or its JSON object, or a mapping with one of these as `query` and names as
             `columns`; see docs/text-search.md.
-        hybrid: How the rows of both searches are joined to one ranking: a mapping with `method`, `depth`,
-            `weights` and `rank_constant`, all of which may be left out; see docs/vector-search.md. An
-            argument of this package.
-        search_filter: "vector" or "text": of both searches, the one that is a filter of the other one. It is
-            another form of a search as `filter`. An argument of this package.
+        hybrid: The rule that joins the rows of both searches to one ranking: a mapping with `method`,
+            `depth`, `weights` and `rank_constant`, all of which may be left out; see
+            docs/vector-search.md. An argument of this package.
+        search_filter: "vector" or "text": the search that only filters the rows of the other search, which
+            ranks them. Another way to write a search as `filter`. An argument of this package.
         index_segments: Uuids of the segments of a vector index that find the rows of `nearest`. Only the rows
             that they cover are found, or those of `fragments`, if that is given.
         prefilter: Whether a search finds only rows that match the filter. Otherwise the filter applies to the

@@ -1,7 +1,8 @@
 """Addresses of rows for a caller who may see only the rows that meet a guard.
 
-For the caller the other rows do not exist: offsets count the rows that meet the guard, and a key of another
-row is a key of no row. No result and no error tells whether a row is hidden, was deleted or never was there.
+For the caller, rows that do not meet the guard do not exist. Offsets count the rows that meet the guard. A
+key of a hidden row is treated like a key of no row: no result and no error tells whether a row is hidden, was
+deleted or never existed.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ def guarded_addresses(snapshot: Snapshot, guard: Expression, kind: str, keys: Ke
     Args:
         snapshot: the version of the table.
         guard: a condition that is bound to the schema of the table.
-        kind: one of `KEY_COLUMNS`. Offsets count the rows that meet the guard: they take a scan of its
-            columns, up to the largest offset.
-        keys: keys; one that is given twice gives its address twice.
+        kind: one of `KEY_COLUMNS`. To find offsets, the columns of the guard are scanned up to the largest
+            offset.
+        keys: keys. A key that is given twice has its address twice in the result.
 
     Raises:
         InvalidInputError: an offset is not below the number of rows that meet the guard.

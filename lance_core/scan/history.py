@@ -53,7 +53,7 @@ def version_entries(
     Args:
         snapshot: any version of the branch.
         first, last: numbers of versions; they need not exist.
-        limit: only so many of the newest of them.
+        limit: most versions of the result, which are then the newest ones. None means all.
         with_effects: compare each version with the one before, if that is in the list.
 
     Raises:

@@ -34,19 +34,20 @@ from lance_core.scan.take.row_taker import RowTaker
 from lance_core.schema.arrow_values import array_of, numbers_of
 from lance_core.table.snapshot import Snapshot
 
-# If less than one row of so many is wanted, taking single rows costs less than reading all of them.
+# If fewer than one row in this many is wanted, taking single rows costs less than reading all rows.
 _TAKEN_SHARE = 16
-# Rows after which the best are chosen. A larger number needs more memory, a smaller one more sorting.
+# Number of gathered rows at which they are sorted, and only the best are kept. A larger number needs more
+# memory, a smaller one more sorting.
 _SORTED_ROWS = 1 << 17
 # Bytes of rows that are gathered at a time.
 _GATHERED_BYTES = 32 << 20
-# Rows at each end of the plan that are read first, and rows of the parts between them. Every part has a bound
-# of its own.
+# Number of rows at each end of the plan, which are read first, and of each part between the ends. For each
+# part, the best rows so far give a new bound, and pages beyond the bound are not read.
 _END_ROWS = 1 << 18
 _PART_ROWS = 1 << 22
 
 _NUMBER = ""
-"""Name of the column with the numbers of rows, which no column of a table has."""
+"""Name of the column with the row numbers. No column of a table has an empty name."""
 
 
 def ordered_runs(

@@ -31,9 +31,9 @@ from lance_core.table.versions import (
 )
 
 _MOST_FILES = 64
-"""Manifests of a history that are read at once."""
+"""Most manifests of a history that are read at once."""
 _MOST_BYTES = 16 << 20
-"""Bytes of them, if they are as large as the manifests before."""
+"""Most bytes of manifests that are read at once, estimated from the size of the manifests before."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Snapshot:
         return replace(self, manifest=manifest)
 
     def __reduce__(self) -> tuple[Callable[..., "Snapshot"], tuple[object, ...]]:
-        """Pickle what opens the same version again: neither the manifest nor what was learnt from it."""
+        """Pickle the address of the version, which opens it again, without the manifest and the caches."""
         return reopen, (self.storage, self.manifest.version, self.manifest.identity, self.open_base)
 
     def storage_of(self, base_id: int | None) -> Storage:
@@ -77,7 +77,7 @@ class Snapshot:
 
     @cached_property
     def index_segments(self) -> tuple[IndexSegment, ...]:
-        """Entries of the index section. Old libraries did not write the kind of an index: then it follows
+        """Entries of the index section. If an old library did not write the kind of an index, it is derived
         from the names of the files.
 
         Raises:

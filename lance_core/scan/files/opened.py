@@ -55,11 +55,11 @@ class OpenedFile(Protocol):
 
 
 class ProjectedColumns:
-    """Opened columns of one file for a few projections, which scans repeat, None for those that are not open
-    yet; thread-safe.
+    """Opened columns of one file, for the few projections that scans repeat. Thread-safe.
 
-    Projections, and what a fragment holds of the file, are told apart as objects: to compare them takes as
-    long as to open the columns.
+    A list of columns has None for each column that is not open yet. Projections, and the fields that a
+    fragment holds of the file, are compared by identity: comparing their values takes as long as opening the
+    columns.
     """
 
     _MOST = 4
@@ -68,7 +68,7 @@ class ProjectedColumns:
         self._kept: dict[tuple[int, int], tuple[object, object, list[Any]]] = {}
 
     def get(self, projection: object, held: object) -> list[Any] | None:
-        """Return the columns of a projection; None if they are not kept."""
+        """Return the columns that were kept for a projection; None if there are none."""
         kept = self._kept.get((id(projection), id(held)))
         return None if kept is None else kept[2]
 

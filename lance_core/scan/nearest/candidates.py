@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from lance_core.scan.take.keys import Keys
 
-# Candidates are sorted when so many have come, so that memory grows with the result and not with the table.
+# Number of gathered candidates at which they are sorted and only the best are kept, so that memory grows with
+# the result and not with the table.
 _MOST_WAITING = 1 << 18
 
 

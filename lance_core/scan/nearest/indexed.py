@@ -45,13 +45,13 @@ from lance_core.table.snapshot import Snapshot
 
 # Bytes of vectors that are taken at once, for their exact distances.
 _TAKEN_BYTES = 8 << 20
-# Share of live rows from which on found rows are tested, instead of all rows that are searched.
+# Least share of live rows for which only the found rows are tested, instead of all rows that are searched.
 _MOSTLY_LIVE = 0.9
-# If a filter leaves at most so many rows, their exact distances cost less than a search of the index.
+# If at most this many rows meet a filter, their exact distances cost less than a search of the index.
 _FEW_MATCHES = 2048
-# A search with bounds that has too few rows asks the index for so many times as many.
+# If a search with bounds finds too few rows, it searches again for this many times as many rows.
 _GROWTH = 4
-# Rows that it may ask for in this way, for all queries together.
+# Most rows that such repeated searches may gather, for all queries together.
 _MOST_GATHERED = 1 << 20
 
 Allowed = Callable[[Keys], npt.NDArray[np.bool_]]

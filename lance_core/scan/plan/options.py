@@ -49,9 +49,9 @@ class ScanOptions:
         columns: Names or dotted paths in output order; `None` means all columns, `()` rows without columns.
         computed: Names and values of computed columns in output order, instead of `columns`.
         filter: Condition that the returned rows meet.
-        guards: The first so many conditions of `filter` decide which rows exist for the caller. The other
-            conditions and the computed columns are evaluated only for rows that meet them, and the sizes of
-            batches do not depend on the number of other rows.
+        guards: Number of the guards, the first conditions of `filter`, which decide which rows exist for the
+            caller. The other conditions and the computed columns are evaluated only for rows that meet the
+            guards. The sizes of batches do not depend on the number of rows that do not meet them.
         limit: Most rows of the result; `None` means all, 0 means none.
         offset: Rows to skip, in the order of the scan; with a filter, matching rows to skip.
         order_by: Columns to sort the rows by, the most significant first. Rows that are equal in all of them
@@ -62,7 +62,7 @@ class ScanOptions:
         with_row_id: Append the column `_rowid`.
         with_row_address: Append the column `_rowaddr`.
         batch_rows: Most rows of a streamed batch, deleted rows not counted.
-        strict_batch_size: Join batches, so that all but the last have exactly `batch_rows` rows.
+        strict_batch_size: Give all batches but the last exactly `batch_rows` rows.
         blob_handling: "blobs_descriptions" and "all_descriptions" give the descriptors of blobs, "all_binary"
             their values. Only blobs have descriptors, so the first two are the same.
         verify_checksums: Compare pages with their checksums before they are decoded, in files that have
@@ -71,19 +71,18 @@ class ScanOptions:
             see `lance_core.scan.run.stored_scan`.
         use_scalar_index: Let indices find the rows for the filter, where they can.
         fast_search: Leave out the fragments that an index does not cover, if an index answers a part of the
-            filter. With `nearest`: if an index serves the search.
-        batch_bytes: Most bytes of a streamed batch, except one of one row.
+            filter or, with `nearest`, serves the search.
+        batch_bytes: Most bytes of a streamed batch. A larger row is a batch of its own.
         nearest: Return the rows with the nearest vectors instead, nearest first. Limit and offset count these
             rows.
         text_query: Return the rows that meet a full text query instead, the rows with the best scores first.
             Limit and offset count these rows.
-        fusion: Join the rows of both searches by their relevance, the most relevant first. If there are both,
-            either this or `search_filter` is needed.
-        search_filter: One of `SEARCHES`: this search is a filter of the other one, which ranks the rows. A
-            row is in the result if both find it.
-        prefilter: Search only rows that match the filter, and those that the search finds which is a filter.
-            Otherwise both filters apply to the rows that the search finds, except for the guards of the
-            filter, which always apply before.
+        fusion: Join the rows of both searches by their relevance, the most relevant first. Options with both
+            `nearest` and `text_query` need either this or `search_filter`.
+        search_filter: One of `SEARCHES`: the search that only filters the rows of the other search, which
+            ranks them. A row is in the result if both searches find it.
+        prefilter: Search only rows that match `filter` and are found by `search_filter`. Otherwise both
+            apply to the rows that the search finds. The guards of `filter` always apply before the search.
         with_scores: Append the columns of a search that `columns` does not name, such as `_distance`.
 
     Raises:

@@ -50,7 +50,7 @@ class VectorSearchQuery:
 
 
 def divided_argument(value: Any) -> tuple[Any, Any]:
-    """Return the condition and the search of an argument `filter`; None for what it lacks.
+    """Return the condition and the search of an argument `filter`; None for the one that it does not have.
 
     Args:
         value: A condition, a search, or a mapping with a condition as `expr_filter` and a search as

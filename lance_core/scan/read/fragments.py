@@ -184,8 +184,8 @@ class FragmentOpener:
         """Open the projected column with this number."""
         return self._opened(self._projection.columns[number], fragment, live, files)
 
-    # A method, because a function inside another one that calls itself would keep the files of the fragment
-    # until the collector of garbage runs.
+    # This is a method, because a nested function that calls itself is a reference cycle: it would keep the
+    # files of the fragment open until the garbage collector runs.
     def _opened(
         self,
         column: DataColumn | RowColumn | ComputedColumn,

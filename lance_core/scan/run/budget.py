@@ -16,23 +16,23 @@ _TAKE_BACK_SECONDS = 0.1
 
 
 class Borrower(Protocol):
-    """Holder of reservations that can give some of them back."""
+    """Holder of reservations that can release some of them."""
 
     def give_back(self) -> None:
-        """Release what is not needed now."""
+        """Release the reservations that are not needed now."""
 
 
 class MemoryBudget:
     """Bytes shared by all streams of a process or server; thread-safe.
 
-    No stream ever waits for a budget, so no stream can deadlock on it. A stream that holds nothing reserves
-    the bytes of one window even beyond the limit, and reads ahead only while there is room. So streams hold
-    at most `limit_bytes` plus one window each. A stream whose reader does not read gives back what it has
-    decoded ahead when others need the room.
+    No stream ever waits for a budget, so no stream can deadlock on it. A stream without a reservation
+    reserves the bytes of one window even beyond the limit. It reserves more, to read ahead, only while the
+    limit allows it. So all streams together hold at most `limit_bytes` plus one window each. A stream whose
+    reader does not read releases the rows that it has decoded ahead when other streams need the memory.
     """
 
     def __init__(self, limit_bytes: int, whole: MemoryBudget | None = None) -> None:
-        """Make a budget of `limit_bytes`. If it is a part of another one, its bytes count there, too."""
+        """Make a budget of `limit_bytes`. Its reservations also count in `whole`, of which it is a part."""
         self.limit_bytes = limit_bytes
         self._whole = whole
         self.begin()
@@ -49,7 +49,7 @@ class MemoryBudget:
         self._of_whole = None if self._whole is None else self._whole.require(0)
 
     def lend(self, borrower: Borrower) -> None:
-        """Remember who can give bytes back, for as long as it lives."""
+        """Ask this borrower in `take_back`, as long as it lives."""
         if self._whole is not None:
             self._whole.lend(borrower)
             return
@@ -57,9 +57,10 @@ class MemoryBudget:
             self._borrowers.add(borrower)
 
     def take_back(self) -> None:
-        """Ask all borrowers to give back what they do not need now, at most every `_TAKE_BACK_SECONDS`.
+        """Ask all borrowers to release reservations, at most once in `_TAKE_BACK_SECONDS`.
 
-        A part asks nobody as long as its own limit is what it lacks.
+        A part of a budget asks the borrowers of the whole, but only if the whole has less room than the part.
+        Otherwise the releases of others would not help.
         """
         if self._whole is not None:
             if self._whole.share_bytes <= self.share_bytes:

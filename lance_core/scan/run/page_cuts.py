@@ -26,7 +26,7 @@ def cut_rows(
         boundaries: Sorted row numbers; those outside `[start, end)` are ignored.
         aimed_rows: Aimed number of rows, at least 1.
         growth: A range may have up to this many times the aimed rows, to end at a boundary.
-        most_rows: Most rows of a range. If this is less than `aimed_rows`, ranges have exactly so many rows.
+        most_rows: Most rows of a range. If this is less than `aimed_rows`, ranges have exactly `most_rows`.
         multiple: Between boundaries, cuts lie at multiples of this from the boundary, unless that changes the
             size of ranges by more than an eighth.
     """

@@ -32,17 +32,20 @@ _LEAST_GROUP_BYTES, _MOST_GROUP_BYTES = 3 << 20, 8 << 20
 # much as the job before, up to the most.
 _FIRST_BYTES = 1 << 20
 _MOST_BYTES = 16 << 20
-# Decoded bytes of a job that the calling thread does sooner than it can hand it over and wait for it.
+# Most decoded bytes of a job that the calling thread does itself: handing it to a worker thread and waiting
+# for the result would take longer.
 _ALONE_BYTES = 1 << 20
-# Decoded bytes of a job, such as that of many fragments of few rows, which is mostly work of the interpreter.
-# Threads would only take its lock from each other: the calling thread does such a job in its turn.
+# Most decoded bytes of a job that counts as work of the interpreter, such as a job of many fragments with few
+# rows. Worker threads would only wait for the interpreter's lock, so the calling thread does such a job when
+# its results are due.
 _TINY_BYTES = 64 << 10
-# Time between two looks whether somebody waits for a job that takes long.
+# Time between two checks whether the reader still waits for a long job.
 _LOOK_SECONDS = 0.1
-# Time after which a reader counts as stalled. Others may then use the memory of what is decoded ahead of it.
+# Time after which a reader counts as stalled. Other streams may then use the memory of the rows that were
+# decoded ahead for it.
 _STALLED_SECONDS = 0.5
-# Decoded bytes that a stream asks for, however little room the budget has. Of a budget with a small limit it
-# asks for less, down to the bytes of the first job.
+# Decoded bytes that a stream requests even if the budget has less room. If the limit of the budget is small,
+# the stream requests less, but at least the bytes of the first job.
 _LEAST_BYTES = 2 << 20
 _LEAST_JOBS = 4
 
@@ -355,19 +358,19 @@ def run_reads(reads: Sequence[Read]) -> Results[Any]:
 
 
 def _page_ranges(read: Read) -> list[PageRange]:
-    """Return the page ranges of a read; none if it has to run by itself."""
+    """Return the page ranges of a read for the kernel; none if the read must decode its pages itself."""
     if not isinstance(read, DirectRead):
         return []
     try:
         return read.page_ranges() or []
     except LanceError:
-        return []  # `run` raises it in its turn
+        return []  # `run` raises the error when the results before it are delivered
 
 
 def _grouped(reads: Sequence[Read], num_threads: int, is_remote: bool) -> list[list[Read]]:
-    """Return the reads in groups of consecutive reads, each of which is worth a submission to the pool.
+    """Return consecutive reads in groups, so large that each group is worth a submission to the pool.
 
-    A remote read waits for its answers, so each is worth one.
+    A remote read is a group of its own, because it spends its time waiting for answers.
     """
     if is_remote:
         return [[read] for read in reads]

@@ -31,7 +31,7 @@ Ranges = Sequence[tuple[int, int | None]]
 _KEYS_AT_ONCE = 64
 """Blobs that are located together. Each may have a file of its own, and these files are open at once."""
 _ROW_BYTES = 64
-"""At most so many bytes of a batch belong to a row, beside the bytes of the blob."""
+"""Most bytes of a row of a batch, beside the bytes of the blob."""
 _ALONE = 2
 """Jobs that the thread of a stream does itself, so that the first batches come soon."""
 

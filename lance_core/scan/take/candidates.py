@@ -1,6 +1,7 @@
-"""Candidates for a filter: rows that an index finds, or that no index knows, and of which the values decide.
+"""Candidates for a filter: rows that may match. Their values decide.
 
-A take reads the values of all candidates at once. A scan would read each fragment in windows of its own.
+Candidates are rows that an index finds, and rows of fragments that no index covers. A take reads the values
+of all candidates at once; a scan would read each fragment in windows of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from lance_core.table.snapshot import Snapshot
 _MOST_BESIDE = 1 << 15
 """Most rows of fragments without an index that are candidates. With more, a scan is faster."""
 _MOST_FRAGMENTS = 256
-"""Most fragments without an index whose rows are candidates. A taker opens each of them by itself."""
+"""Most fragments without an index whose rows are candidates. A taker has to open each of these fragments."""
 _MOST_BYTES = 8 << 20
 """Most estimated bytes of the values of candidates."""
 
