@@ -8,18 +8,15 @@
 
 The client needs neither Lance nor access to the storage. Where to find things:
 
-- `client`, `actions`, `writes`: the methods of `Client`
-- `dataset`, `scanner`, `lookup`, `polars_scan`: reads of one dataset; `filter_pushdown` splits their filters,
-  and `ordering` has the columns to sort by
-- `blobs`: large values of single rows as files
-- `upload`, `staged_writes`: streams of rows to a server, and commits of several streams
-- `connection`, `endpoints`: calls, retries, and streams that resume where they broke
+- `client`, `actions`, `listing`: the methods of `Client`
+- `dataset`, `versions`: one dataset, as DuckDB, Polars and pandas use it
+- `reading`: scans, searches, lookups and blobs of one version
+- `writing`: uploads of rows, and commits of several uploads
+- `network`: connections, retries, and streams that resume where they broke
 """
 
 from typing import TYPE_CHECKING, Any
 
-from flight_client import pickling
-from flight_client.blobs import BlobFile
 from flight_client.client import Client, connect
 from flight_client.errors import (
     CommitConflictError,
@@ -41,12 +38,14 @@ from flight_client.errors import (
     VersionNotFoundError,
 )
 from flight_client.listing import DatasetSummary, Listing
-from flight_client.lookup import Lookup
-from flight_client.ordering import ColumnOrdering, parse_orderings
-from flight_client.received_memory import share_received_memory
-from flight_client.scanner import RemoteScanner, Selection, Snapshot
-from flight_client.staged_writes import MergeResult, WriteResult
-from flight_client.upload import UploadMode
+from flight_client.network import pickling
+from flight_client.network.received_memory import share_received_memory
+from flight_client.reading.blobs import BlobFile
+from flight_client.reading.lookup import Lookup
+from flight_client.reading.ordering import ColumnOrdering, parse_orderings
+from flight_client.reading.scanner import RemoteScanner, Selection, Snapshot
+from flight_client.writing.staged_writes import MergeResult, WriteResult
+from flight_client.writing.upload import UploadMode
 
 if TYPE_CHECKING:
     from flight_client.dataset import RemoteDataset

@@ -10,10 +10,10 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connections import Connections
-from flight_client.endpoints import read_endpoint
 from flight_client.errors import DatasetNotFoundError, InvalidInputError
-from flight_client.staged_writes import WriteResult
+from flight_client.network.connections import Connections
+from flight_client.network.endpoints import read_endpoint
+from flight_client.writing.staged_writes import WriteResult
 
 
 class Actions:

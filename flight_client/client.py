@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.actions import Actions
-from flight_client.connection import Access, Connection
-from flight_client.connections import Connections
-from flight_client.credentials import Proof
-from flight_client.endpoints import read_endpoint
 from flight_client.errors import InvalidInputError
 from flight_client.listing import DatasetSummary, Listing
-from flight_client.opening import open_snapshot
-from flight_client.received_memory import keep_received_memory
-from flight_client.scanner import ReadOptions, Snapshot
-from flight_client.writes import Writes
+from flight_client.network.connection import Access, Connection
+from flight_client.network.connections import Connections
+from flight_client.network.credentials import Proof
+from flight_client.network.endpoints import read_endpoint
+from flight_client.network.received_memory import keep_received_memory
+from flight_client.reading.opening import open_snapshot
+from flight_client.reading.scanner import ReadOptions, Snapshot
+from flight_client.writing.writes import Writes
 
 if TYPE_CHECKING:
     from flight_client.dataset import RemoteDataset
@@ -49,7 +49,8 @@ def connect(
 ) -> Client:
     """Return a client of a server. Nothing is sent before it is needed.
 
-    From the first call on, glibc keeps more freed memory in this process (`flight_client.received_memory`).
+    From the first call on, glibc keeps more freed memory in this process: see
+    `flight_client.network.received_memory`.
 
     Args:
         uri: `grpc://host:port` or `grpc+tls://host:port`; or several servers of the same datasets. Calls go

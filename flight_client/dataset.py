@@ -13,13 +13,13 @@ import pyarrow.dataset as arrow
 import pyarrow.fs
 from pyarrow import flight
 
-from flight_client.blob_reads import BlobReads
-from flight_client.connection import to_json
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
-from flight_client.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
-from flight_client.ordering import ColumnOrdering
-from flight_client.scanner import RemoteScanner, Selection, Snapshot
-from flight_client.search import DEFAULT_NEAREST, text_fields
+from flight_client.network.connection import to_json
+from flight_client.reading.blob_reads import BlobReads
+from flight_client.reading.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
+from flight_client.reading.ordering import ColumnOrdering
+from flight_client.reading.scanner import RemoteScanner, Selection, Snapshot
+from flight_client.reading.search import DEFAULT_NEAREST, text_fields
 from flight_client.versions import Versions
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
 
     def to_polars(self) -> pl.LazyFrame:
         """Return a lazy frame that pushes columns, filters and slices to the server; needs `polars`."""
-        from flight_client.polars_scan import scan_remote
+        from flight_client.reading.polars_scan import scan_remote
 
         return scan_remote(self)
 

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, Self
 
 from flight_client.actions import Actions
-from flight_client.connections import Connections
 from flight_client.errors import InvalidInputError, RefNotFoundError
-from flight_client.opening import open_snapshot
-from flight_client.scanner import Snapshot
+from flight_client.network.connections import Connections
+from flight_client.reading.opening import open_snapshot
+from flight_client.reading.scanner import Snapshot
 
 _TIMES = ("created_at", "updated_at")
 _MAIN = "main"

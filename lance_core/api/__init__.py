@@ -7,9 +7,8 @@ here. For a module of the reference, such as `lance.fragment`, write `lance_core
 The root offers the most used names of these modules, too.
 docs/from-pylance.md lists what is missing.
 
-    dataset        `dataset` opens a LanceDataset. The class is in lance_dataset, with the methods of reading,
-                   blob_reads, row_changes, column_changes, history, facts, indexing, index_building and
-                   commit, which all inherit from opened.
+    dataset        `dataset` opens a LanceDataset. The class is in lance_dataset, with the methods of the
+                   package dataset_methods and of commit.
     fragment       LanceFragment, with the methods of fragment_changes; fragment_metadata: the description of
                    a fragment as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
@@ -20,7 +19,7 @@ docs/from-pylance.md lists what is missing.
                    file_session: all files of a directory; file_metadata: descriptions as plain data
     blob_descriptors
                    writers of side files of blobs, and columns that describe such blobs
-    merge_insert, optimize, delta, tags_and_branches, sql, udf, blob, progress
+    merge_insert, optimize, delta, sql, udf, blob, progress
                    objects that methods of a dataset take or return
     sampler        samples of rows, and rows shared among processes; sharded_batch_iterator: the older way
     torch          a package: datasets, tensors and ranks for PyTorch
@@ -52,7 +51,13 @@ from lance_core.api.dataset import (
     Version,
     dataset,
 )
-from lance_core.api.facts import DatasetStats, DataStatistics, FieldStatistics, LanceStats, VersionRef
+from lance_core.api.dataset_methods.facts import (
+    DatasetStats,
+    DataStatistics,
+    FieldStatistics,
+    LanceStats,
+    VersionRef,
+)
 from lance_core.api.fragment import (
     DataFile,
     DeletionFile,

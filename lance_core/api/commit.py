@@ -8,7 +8,7 @@ from datetime import timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Generic, Self, TypedDict, TypeVar
 
-from lance_core.api.opened import OpenedDataset
+from lance_core.api.dataset_methods.opened import OpenedDataset
 from lance_core.errors import (
     ArgumentTypeError,
     CommitConflictError,

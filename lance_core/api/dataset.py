@@ -9,16 +9,22 @@ from datetime import datetime
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from lance_core.api.column_changes import AlterColumn
 from lance_core.api.commit import BulkCommitResult
-from lance_core.api.facts import DatasetStats, DataStatistics, FieldStatistics, LanceStats, VersionRef
-from lance_core.api.history import Version
-from lance_core.api.indexing import IndexInformation
+from lance_core.api.dataset_methods.column_changes import AlterColumn
+from lance_core.api.dataset_methods.facts import (
+    DatasetStats,
+    DataStatistics,
+    FieldStatistics,
+    LanceStats,
+    VersionRef,
+)
+from lance_core.api.dataset_methods.history import Version
+from lance_core.api.dataset_methods.indexing import IndexInformation
+from lance_core.api.dataset_methods.opened import Reference
+from lance_core.api.dataset_methods.row_changes import DeleteResult, UpdateResult
+from lance_core.api.dataset_methods.tags_and_branches import Branch, Branches, Tag, Tags
 from lance_core.api.lance_dataset import LanceDataset
 from lance_core.api.late import import_late
-from lance_core.api.opened import Reference
-from lance_core.api.row_changes import DeleteResult, UpdateResult
-from lance_core.api.tags_and_branches import Branch, Branches, Tag, Tags
 from lance_core.arguments import named
 from lance_core.errors import ArgumentTypeError, DatasetNotFoundError, InvalidInputError
 from lance_core.hints import did_you_mean, near_names

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.api.column_changes import new_columns, table_of
+from lance_core.api.dataset_methods.column_changes import new_columns, table_of
+from lance_core.api.dataset_methods.opened import OpenedDataset
 from lance_core.api.fragment_metadata import FragmentMetadata
-from lance_core.api.opened import OpenedDataset
 from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError
 from lance_core.number_sets import bitmap_of

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyroaring import FrozenBitMap
 
-from lance_core.api.index_training import IndicesBuilder, IvfModel, PqModel
+from lance_core.api.dataset_methods.index_training import IndicesBuilder, IvfModel, PqModel
 from lance_core.api.late import absent_from
 from lance_core.errors import InvalidInputError
 from lance_core.table.indices import IndexSegmentDescription

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import pyarrow as pa
 
-from lance_core.api.blob_reads import BlobReads
-from lance_core.api.column_changes import ColumnChanges
 from lance_core.api.commit import Committing
-from lance_core.api.facts import Facts
+from lance_core.api.dataset_methods.blob_reads import BlobReads
+from lance_core.api.dataset_methods.column_changes import ColumnChanges
+from lance_core.api.dataset_methods.facts import Facts
+from lance_core.api.dataset_methods.history import History
+from lance_core.api.dataset_methods.opened import Reference
+from lance_core.api.dataset_methods.reading import Reading
+from lance_core.api.dataset_methods.row_changes import RowChanges
+from lance_core.api.dataset_methods.tags_and_branches import Branches, Tags
 from lance_core.api.fragment import LanceFragment
-from lance_core.api.history import History
 from lance_core.api.late import refuse_missing
-from lance_core.api.opened import Reference
-from lance_core.api.reading import Reading
-from lance_core.api.row_changes import RowChanges
-from lance_core.api.tags_and_branches import Branches, Tags
 from lance_core.errors import ArgumentTypeError, DatasetNotFoundError
 from lance_core.storage import storage_for
 from lance_core.table.bases import DatasetBasePath

@@ -23,7 +23,7 @@ from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedF
 from lance_core.write.targets import TargetBases
 
 if TYPE_CHECKING:
-    from lance_core.api.opened import OpenedDataset
+    from lance_core.api.dataset_methods.opened import OpenedDataset
     from lance_core.api.operations import Transaction
 
 

@@ -13,7 +13,7 @@ from lance_core.scan.plan.bind_nearest import bind_nearest
 from lance_core.scan.scanner import LanceScanner
 
 if TYPE_CHECKING:
-    from lance_core.api.opened import OpenedDataset
+    from lance_core.api.dataset_methods.opened import OpenedDataset
     from lance_core.scan.plan.options import ColumnOrdering
     from lance_core.scan.statistics import ScanStatistics
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from lance_core.api.dataset_methods.opened import OpenedDataset
 from lance_core.api.fragment_metadata import FragmentMetadata
 from lance_core.api.namespaces import refuse_namespaces
-from lance_core.api.opened import OpenedDataset
 from lance_core.api.operations import LanceOperation, Transaction
 from lance_core.api.progress import FragmentWriteProgress
 from lance_core.api.schema import LanceSchema

@@ -28,10 +28,10 @@ class Reader:
     """Caller that waits for reads."""
 
     def __init__(self, check: Callable[[], None], most_bytes: int) -> None:
-        """Make the reader of the current thread.
+        """Use `check` to find out whether the caller has left: it then raises an error, which ends the read.
 
-        `check` raises an error if the caller has left, which ends the read. Only the current thread calls it.
-        `most_bytes` is the most bytes that the caller can take at a time.
+        Only the thread that makes this object calls `check`. `most_bytes` is the most bytes that the caller
+        can take at a time.
         """
         self._check = check
         self.most_bytes = most_bytes

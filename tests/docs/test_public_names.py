@@ -67,7 +67,7 @@ def test_packages_use_public_names_of_each_other(user: str, package: str) -> Non
 
 def test_late_names_are_typed() -> None:
     """Type checkers see every name that is imported at its first use."""
-    for path in (ROOT / "lance_core" / "api").glob("*.py"):
+    for path in (ROOT / "lance_core" / "api").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         late = {
             ((parts := str(source.value).partition(":"))[0], parts[2] or str(ast.literal_eval(name)))

@@ -13,7 +13,7 @@ from pyarrow import flight
 
 import flight_client
 from flight_client.errors import from_flight
-from flight_client.retries import Retries
+from flight_client.network.retries import Retries
 from support.held_uploads import end_after, held_upload
 from support.served import StartServer
 

@@ -50,7 +50,7 @@ def test_received_memory_is_kept_unless_the_user_says_otherwise(
 # How many heaps there are more after eight threads have allocated at once.
 _HEAPS = """
 import ctypes, sys, tempfile, threading
-from flight_client.received_memory import share_received_memory
+from flight_client.network.received_memory import share_received_memory
 library = ctypes.CDLL(None)
 library.malloc.restype = library.fopen.restype = ctypes.c_void_p
 

@@ -158,7 +158,7 @@ def test_a_fork_is_refused(folder: Path, serve: StartServer, tmp_path: Path, sta
 HELD_LOCK = """if True:
     import gc, os, sys, threading
     import flight_client
-    from flight_client.endpoints import ParallelReader
+    from flight_client.network.endpoints import ParallelReader
 
     dataset = flight_client.connect(sys.argv[1]).dataset("t")
     batches = dataset.to_batches(columns=["n"], batch_size=1)

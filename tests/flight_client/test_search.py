@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 
 import flight_client
 import lance_core
-from flight_client import InvalidInputError, RemoteDataset, scanner
+from flight_client import InvalidInputError, RemoteDataset
+from flight_client.reading import scanner
 from flight_server.cli import app
 from flight_server.proto.command_pb2 import Command
 from lance_core.api.dataset import VectorSearchQuery

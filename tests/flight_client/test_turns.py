@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyarrow import flight
 
-from flight_client.connection import Access
-from flight_client.connections import Connections
 from flight_client.errors import StorageError, UnavailableError
+from flight_client.network.connection import Access
+from flight_client.network.connections import Connections
 
 SERVERS = [f"grpc://127.0.0.1:{port}" for port in (1, 2, 3)]
 

@@ -11,7 +11,7 @@ def test_workers_do_without_pandas() -> None:
     task.
     """
     program = (
-        "import sys, pyarrow as pa, spark_pipeline.data_source, flight_client.upload as upload;"
+        "import sys, pyarrow as pa, spark_pipeline.data_source, flight_client.writing.upload as upload;"
         "upload.rows_of(iter([]), pa.schema([]));"
         "print(sorted({'pandas', 'pyarrow.dataset', 'polars', 'duckdb'} & sys.modules.keys()))"
     )

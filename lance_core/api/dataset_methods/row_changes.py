@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
-from lance_core.api.opened import OpenedDataset
+from lance_core.api.dataset_methods.opened import OpenedDataset
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.errors import InvalidInputError
 

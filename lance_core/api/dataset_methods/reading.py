@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.api.arrow_dataset import ArrowDataset
+from lance_core.api.dataset_methods.arrow_dataset import ArrowDataset
+from lance_core.api.dataset_methods.opened import OpenedDataset
 from lance_core.api.fragment import LanceFragment, fragment_ids
-from lance_core.api.opened import OpenedDataset
 from lance_core.api.scans import scan_of
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.bind import bind_filter

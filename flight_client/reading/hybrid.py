@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flight_client.search import DEFAULT_NEAREST, DISTANCE, RELEVANCE, ROW_ADDRESS, ROW_ID, SCORE
+from flight_client.reading.search import DEFAULT_NEAREST, DISTANCE, RELEVANCE, ROW_ADDRESS, ROW_ID, SCORE
 
 
 def joined_rows(rows: pa.Table, nearest: Mapping[str, Any], hybrid: Mapping[str, Any]) -> pa.Table:

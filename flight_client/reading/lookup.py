@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, Self
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, to_json
-from flight_client.connections import Connections
 from flight_client.errors import InvalidInputError, UnavailableError
-from flight_client.scanner import Target
+from flight_client.network.connection import Connection, to_json
+from flight_client.network.connections import Connections
+from flight_client.reading.scanner import Target
 
 Key = Literal["_rowoffset", "_rowid", "_rowaddr"]
 

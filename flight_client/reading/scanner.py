@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, to_json
-from flight_client.connections import Connections
-from flight_client.endpoints import ParallelReader, read_endpoint
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
-from flight_client.filter_pushdown import Filter, filter_here, passing_rows, split_filter
-from flight_client.hybrid import joined_rows
-from flight_client.ordering import ColumnOrdering
+from flight_client.network.connection import Connection, to_json
+from flight_client.network.connections import Connections
+from flight_client.network.endpoints import ParallelReader, read_endpoint
 from flight_client.progress import Progress
-from flight_client.search import (
+from flight_client.reading.filter_pushdown import Filter, filter_here, passing_rows, split_filter
+from flight_client.reading.hybrid import joined_rows
+from flight_client.reading.ordering import ColumnOrdering
+from flight_client.reading.search import (
     DEFAULT_NEAREST,
     DISTANCE,
     RELEVANCE,

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from polars.io.external_reader import FileReader, FileReaderBuilder, ReaderCapabilities
 
-from flight_client.filter_pushdown import travelling
-from flight_client.scanner import RemoteScanner
+from flight_client.reading.filter_pushdown import travelling
+from flight_client.reading.scanner import RemoteScanner
 
 if TYPE_CHECKING:
     from polars.io.external_reader import FilterExpr

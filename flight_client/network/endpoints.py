@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, Stream, check_process, is_forked
-from flight_client.connections import Connections
 from flight_client.errors import LanceError
+from flight_client.network.connection import Connection, Stream, check_process, is_forked
+from flight_client.network.connections import Connections
 
 _CLOSING_SECONDS = 1.0
 """Longest time that closing a reader waits for its threads. A stream that the server has not opened yet

@@ -6,9 +6,9 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from flight_client.blobs import DEFAULT_BUFFER_SIZE, BlobColumn, BlobFile, Selector, keys_of_one_kind
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
-from flight_client.scanner import Snapshot
+from flight_client.reading.blobs import DEFAULT_BUFFER_SIZE, BlobColumn, BlobFile, Selector, keys_of_one_kind
+from flight_client.reading.scanner import Snapshot
 
 
 class BlobReads:

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from pyarrow import flight
 
-from flight_client.connection import Access, Connection, check_process, to_json
 from flight_client.errors import InvalidInputError, LanceError
-from flight_client.retries import Retries
+from flight_client.network.connection import Access, Connection, check_process, to_json
+from flight_client.network.retries import Retries
 
 T = TypeVar("T")
 

@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.credentials import HEADER, Credentials, Proof
 from flight_client.errors import (
     InvalidInputError,
     LanceError,
@@ -24,8 +23,9 @@ from flight_client.errors import (
     UnsupportedFeatureError,
     from_flight,
 )
-from flight_client.retries import Retries
-from flight_client.trace_context import trace_headers
+from flight_client.network.credentials import HEADER, Credentials, Proof
+from flight_client.network.retries import Retries
+from flight_client.network.trace_context import trace_headers
 
 _connected: int | None = None
 """Process that connected to a server. This process may be a fork of it."""

@@ -7,11 +7,18 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from flight_client.connections import Connections
 from flight_client.errors import InvalidInputError
+from flight_client.network.connections import Connections
 from flight_client.progress import Progress
-from flight_client.staged_writes import MergeResult, WriteResult, abort, commit, stage, write_in_parallel
-from flight_client.upload import UploadMode, rows_of, upload
+from flight_client.writing.staged_writes import (
+    MergeResult,
+    WriteResult,
+    abort,
+    commit,
+    stage,
+    write_in_parallel,
+)
+from flight_client.writing.upload import UploadMode, rows_of, upload
 
 
 class Writes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
-from lance_core.api.indexing import Indexing
+from lance_core.api.dataset_methods.indexing import Indexing
 from lance_core.errors import InvalidInputError
 
 if TYPE_CHECKING:

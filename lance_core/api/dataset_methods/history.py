@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
-from lance_core.api.opened import OpenedDataset, Reference, branch_uri
+from lance_core.api.dataset_methods.opened import OpenedDataset, Reference, branch_uri
 from lance_core.errors import InvalidInputError
 from lance_core.scan.history import summarize_version
 from lance_core.storage import storage_for

@@ -15,8 +15,6 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, to_json
-from flight_client.connections import Connections
 from flight_client.errors import (
     CommitUnknownError,
     InternalError,
@@ -24,6 +22,8 @@ from flight_client.errors import (
     LanceError,
     UnavailableError,
 )
+from flight_client.network.connection import Connection, to_json
+from flight_client.network.connections import Connections
 from flight_client.progress import Progress
 
 UploadMode = Literal["append", "create", "overwrite", "merge_insert", "add_columns", "replace_columns"]

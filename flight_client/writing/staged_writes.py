@@ -11,10 +11,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from flight_client.connections import Connections
 from flight_client.errors import CommitUnknownError, InternalError, LanceError, UnavailableError
+from flight_client.network.connections import Connections
 from flight_client.progress import Progress
-from flight_client.upload import UploadMode, upload
+from flight_client.writing.upload import UploadMode, upload
 
 _OF_COMMIT = {"branch", "transaction_id", "properties", "read_version", "stream"}
 """Fields of the commit. The other fields belong to the uploads, and the branch to both."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from lance_core.api.bitmap import Bitmap
-from lance_core.api.opened import OpenedDataset
+from lance_core.api.dataset_methods.opened import OpenedDataset
 from lance_core.errors import InvalidInputError
 from lance_core.table.indices import IndexDescription, IndexSegmentDescription
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lance_core.api.index_training import IvfModel
+    from lance_core.api.dataset_methods.index_training import IvfModel
 
 
 class IndexInformation(TypedDict):
@@ -98,7 +98,10 @@ class Indexing(OpenedDataset):
             InvalidInputError: It is no vector index, or it has no data yet.
             CorruptFileError: A file of the index is damaged.
         """
-        from lance_core.api.index_training import IvfModel, vector_array  # late: it is rarely needed
+        from lance_core.api.dataset_methods.index_training import (  # late: it is rarely needed
+            IvfModel,
+            vector_array,
+        )
 
         segments = self.index_statistics(index_name)["segments"]
         first = segments[0] if isinstance(segments, list) else {}

@@ -8,10 +8,10 @@ from datetime import datetime
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, to_json
-from flight_client.connections import Connections
 from flight_client.errors import InvalidInputError
-from flight_client.scanner import ReadOptions, Snapshot, Target
+from flight_client.network.connection import Connection, to_json
+from flight_client.network.connections import Connections
+from flight_client.reading.scanner import ReadOptions, Snapshot, Target
 
 
 def open_snapshot(

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple
 import pyarrow as pa
 from pyarrow import flight
 
-from flight_client.connection import Connection, to_json
-from flight_client.connections import Connections
 from flight_client.errors import InternalError, InvalidInputError, LanceError
-from flight_client.lookup import keys_of
-from flight_client.scanner import Target
+from flight_client.network.connection import Connection, to_json
+from flight_client.network.connections import Connections
+from flight_client.reading.lookup import keys_of
+from flight_client.reading.scanner import Target
 
 Selector = Literal["ids", "addresses", "indices"]
 Range = tuple[int, int | None]
