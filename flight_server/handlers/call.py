@@ -35,7 +35,8 @@ class Call:
     """One request of a client: its errors, and its line in the log.
 
     A `with` block translates errors: what leaves the block is a Flight error, and the trailer holds the
-    report (threat T45). Blocks may nest, or follow one another. The request ends with its last block.
+    report (threat T45). Blocks may nest, or follow one another; of nested blocks, the outer one translates.
+    The request ends with its last block.
 
     The log gets one line for a change, one for an error, and at the level debug one for any other request.
 
@@ -141,6 +142,8 @@ class Call:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._blocks -= 1
+        if error is not None and self._blocks:
+            return
         if not self._is_counted and (error is not None or self._blocks == 0):
             self._is_counted = True
             self._count(error)

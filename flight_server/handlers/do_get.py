@@ -21,9 +21,14 @@ from flight_server.telemetry.meters import num_bytes
 
 Part: TypeAlias = pa.RecordBatch | pa.RecordBatchReader | flight.RecordBatchStream
 
+_SMALL_BYTES = 64 << 10
+"""Bytes of an answer that a connection takes at once, whether its client reads or not: so much is the window
+of HTTP/2 at first.
+"""
+
 
 @rpc
-def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.GeneratorStream:
+def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.FlightDataStream:
     service = service.needing("read")
     asked = service.reads.redeem(ticket.ticket)
     call.describe(lambda: named(asked if isinstance(asked, Ticket) else asked.dataset))
@@ -32,9 +37,22 @@ def do_get(service: Service, call: Call, ticket: flight.Ticket) -> flight.Genera
         stream = service.reads.stream(asked, reader.look)
     parts: Generator[Part | None, None, None] = _parts(service, call, stream, reader)
     next(parts)  # from here on the stream has its slot, and gives it back when it is closed
+    options = _write_options(stream.compression)
     if call.has_trace:
         parts = _traced(call, parts)
-    return flight.GeneratorStream(stream.schema, parts, options=_write_options(stream.compression))
+    elif stream.is_brief:
+        # The schema waits for the rows, so that the client wakes up once.
+        first = next(parts, None)
+        if first is None:
+            return flight.RecordBatchStream(stream.schema.empty_table(), options=options)
+        if isinstance(first, pa.RecordBatch) and num_bytes(first) <= _SMALL_BYTES:
+            second = next(parts, None)
+            if second is None:  # Arrow sends a whole answer without asking Python for more
+                rows = pa.Table.from_batches([first], stream.schema)
+                return flight.RecordBatchStream(rows, options=options)
+            parts = _before(second, parts)
+        parts = _before(first, parts)
+    return flight.GeneratorStream(stream.schema, parts, options=options)
 
 
 @cache
@@ -68,6 +86,14 @@ def _parts(
         del first  # its memory must be free when the next one is asked for
         with kept_thread_state():
             yield from map(BatchRun.sendable, runs)
+
+
+def _before(part: Part, others: Generator[Part, None, None]) -> Generator[Part, None, None]:
+    """Yield a part, and then the others."""
+    with closing(others):
+        yield part
+        del part  # its memory must be free when the next one is asked for
+        yield from others
 
 
 def _adapted(call: Call, runs: Iterator[BatchRun]) -> Iterator[Part]:

@@ -112,6 +112,8 @@ class ScanStream:
     compression: str = "none"
     is_lookup: bool = False
     """Whether these are rows of keys, or few rows that no filter has to be evaluated for."""
+    is_brief: bool = False
+    """Whether the rows are ready all at once: those of a lookup or of a search."""
 
 
 class Reads:
@@ -425,7 +427,8 @@ class Reads:
     def _stream(self, view: View, plan: ScanPlan, compression: str) -> ScanStream:
         options = plan.options
         is_lookup = options.filter is None and not options.order_by and plan.num_rows <= _FEW_ROWS
-        return _sent(view, plan.schema, stream_plan(view.snapshot, plan), compression, is_lookup)
+        runs = stream_plan(view.snapshot, plan)
+        return _sent(view, plan.schema, runs, compression, is_lookup, is_brief=is_lookup or options.is_search)
 
     def _aggregate(
         self,
@@ -445,7 +448,8 @@ class Reads:
         reads = _takes(view, asked)
         numbers = np.array(keys.values, np.uint64)  # of integers that the parser of the command checked
         runs = reads.batch_runs(_KEY_COLUMNS[keys.kind], numbers)
-        return _sent(view, reads.schema, runs, is_lookup=not view.hides_rows or keys.kind != "offsets")
+        is_lookup = not view.hides_rows or keys.kind != "offsets"
+        return _sent(view, reads.schema, runs, is_lookup=is_lookup, is_brief=is_lookup)
 
     def _blobs(self, view: View, column: str, keys: RowKeys, asked: BlobsCommand | Ticket) -> ScanStream:
         stream = _blob_stream(view, column, asked)
@@ -481,13 +485,14 @@ def _sent(
     runs: Generator[BatchRun, None, None],
     compression: str = "none",
     is_lookup: bool = False,
+    is_brief: bool = False,
 ) -> ScanStream:
     """Return runs of batches as a stream."""
     if view.hides_rows:
         check_fresh(schema)
         runs = fresh_runs(runs)
     has_dictionaries = any(holds_dictionary(field.type) for field in schema)
-    return ScanStream(schema, runs, has_dictionaries, compression, is_lookup)
+    return ScanStream(schema, runs, has_dictionaries, compression, is_lookup, is_brief)
 
 
 def _takes(view: View, asked: TakeCommand | LookupCommand | Ticket) -> TakeReads:

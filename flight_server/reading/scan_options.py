@@ -34,16 +34,17 @@ from lance_core.errors import InvalidInputError
 
 def scan_options(asked: ScanCommand, view: View) -> ScanOptions:
     """Return the scan options of a command; InvalidInputError names an option that cannot be used."""
-    return replace(
-        _output_options(asked, view),
-        limit=asked.limit,
-        offset=asked.offset,
-        fragments=asked.fragments,
-    )
+    return _options(asked, view, asked.fragments, asked.limit, asked.offset)
 
 
-def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
-    """Return the options that commands and tickets share: the columns, the filter, the size of batches."""
+def _options(
+    asked: ScanCommand | Ticket,
+    view: View,
+    fragments: tuple[int, ...] | None,
+    limit: int | None = None,
+    offset: int | None = None,
+) -> ScanOptions:
+    """Return the options of a command or ticket, with some fragments, and a limit and an offset."""
     schema = view.schema
     nearest = None if asked.nearest is None else bind_nearest(schema, nearest_arguments(asked.nearest))
     fast_search = asked.fast_search
@@ -82,6 +83,9 @@ def _output_options(asked: ScanCommand | Ticket, view: View) -> ScanOptions:
         computed=computed,
         filter=condition,
         guards=guards,
+        limit=limit,
+        offset=offset,
+        fragments=fragments,
         order_by=asked.order_by,
         with_row_id=asked.with_row_id,
         with_row_address=asked.with_row_address,
@@ -151,9 +155,7 @@ def plan_view(view: View, options: ScanOptions) -> ScanPlan:
 
 def plan_of(ticket: Ticket, view: View) -> ScanPlan:
     """Return the plan a ticket stands for, its ranges checked against the manifest."""
-    options = replace(
-        _output_options(ticket, view), fragments=tuple(scan.fragment_id for scan in ticket.fragment_scans)
-    )
+    options = _options(ticket, view, tuple(scan.fragment_id for scan in ticket.fragment_scans))
     plan = plan_view(view, options)
     if view.guard is not None:  # such tickets do not tell how many rows a fragment has
         return replace(plan, options=replace(options, limit=ticket.limit, offset=ticket.offset))

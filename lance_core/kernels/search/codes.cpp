@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "search/lookup_bounds.hpp"
@@ -41,15 +42,41 @@ LANCE_MULTIVERSION void code_distances(float* sums, size_t n, const uint8_t* que
   }
 }
 
-LANCE_MULTIVERSION void add_squares(float* sums, size_t n, float query, const float* codewords) {
-  for (size_t i = 0; i < n; ++i) {
-    float difference = query - codewords[i];
-    sums[i] += difference * difference;
+typedef float Entries __attribute__((vector_size(64)));
+constexpr size_t kEntries = 16;
+
+// Writes one entry per codeword: `add(entry, a, b)` for the elements of a sub-vector of the query and of the codeword.
+template <class Add>
+LANCE_INLINE void write_entries(float* entries, size_t num_codewords, const float* query, size_t size,
+                                const float* codewords, Add add) {
+  size_t first = 0;
+  for (; first + kEntries <= num_codewords; first += kEntries) {
+    Entries sums = {}, values;
+    for (size_t i = 0; i < size; ++i) {
+      std::memcpy(&values, codewords + i * num_codewords + first, sizeof values);
+      add(sums, query[i], values);
+    }
+    std::memcpy(entries + first, &sums, sizeof sums);
+  }
+  for (; first < num_codewords; ++first) {
+    entries[first] = 0;
+    for (size_t i = 0; i < size; ++i) add(entries[first], query[i], codewords[i * num_codewords + first]);
   }
 }
 
-LANCE_MULTIVERSION void subtract_products(float* sums, size_t n, float query, const float* codewords) {
-  for (size_t i = 0; i < n; ++i) sums[i] -= query * codewords[i];
+LANCE_MULTIVERSION void squared_distances(float* entries, size_t num_codewords, const float* query, size_t size,
+                                          const float* codewords) {
+  write_entries(entries, num_codewords, query, size, codewords,
+                [](auto& into, float a, const auto& b) __attribute__((always_inline)) {
+                  auto difference = a - b;
+                  into += difference * difference;
+                });
+}
+
+LANCE_MULTIVERSION void negative_products(float* entries, size_t num_codewords, const float* query, size_t size,
+                                          const float* codewords) {
+  write_entries(entries, num_codewords, query, size, codewords,
+                [](auto& into, float a, const auto& b) __attribute__((always_inline)) { into -= a * b; });
 }
 
 // Calls `sum(start, n, sums)` for blocks of the rows until `is_done()` after a block. Returns the row
@@ -159,18 +186,10 @@ void scan_code_distances(BestRows& best, const CodedRows& rows, const DistanceSc
 
 void lookup_table(TableOf what, const float* query, const float* codebook, size_t dimension, size_t num_sub_vectors,
                   size_t num_codewords, float* table) {
-  std::fill(table, table + num_sub_vectors * num_codewords, 0.0f);
   size_t size = dimension / num_sub_vectors;
+  auto entries = what == TableOf::squared_distances ? squared_distances : negative_products;
   for (size_t m = 0; m < num_sub_vectors; ++m) {
-    float* sums = table + m * num_codewords;
-    for (size_t i = m * size; i < (m + 1) * size; ++i) {
-      const float* codewords = codebook + i * num_codewords;
-      if (what == TableOf::squared_distances) {
-        add_squares(sums, num_codewords, query[i], codewords);
-      } else {
-        subtract_products(sums, num_codewords, query[i], codewords);
-      }
-    }
+    entries(table + m * num_codewords, num_codewords, query + m * size, size, codebook + m * size * num_codewords);
   }
 }
 

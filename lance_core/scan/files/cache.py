@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import DataFileReader, open_data_file
@@ -48,6 +49,8 @@ class VerifiedFiles:
 
     def __init__(self, files: FileCache) -> None:
         self._files = files
+        # By the `id` of the file of the cache. Without a use they end, so that a scan of many keeps few open.
+        self._verified: WeakValueDictionary[int, OpenedFile] = WeakValueDictionary()
 
     @property
     def statistics(self) -> StatisticsCache:
@@ -62,7 +65,11 @@ class VerifiedFiles:
 
         Raises CorruptFileError also if the metadata of the file differs from its checksum.
         """
-        return self._files.opened(snapshot, fragment, data_file).verified()
+        opened = self._files.opened(snapshot, fragment, data_file)
+        verified = self._verified.get(id(opened.file))
+        if verified is None or verified.file is not opened.file:
+            verified = self._verified[id(opened.file)] = opened.verified()
+        return verified
 
     def deletions(self, snapshot: Snapshot, fragment: Fragment) -> Offsets:
         """Return the deleted rows of a fragment; see `DataFiles.deletions`."""

@@ -9,6 +9,7 @@ from functools import cache
 from inspect import signature
 from typing import Any
 from uuid import UUID
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -183,6 +184,19 @@ def vector_type(schema: Schema, column: str) -> VectorType:
     """
     if not isinstance(column, str):
         raise ArgumentTypeError(f"nearest: column must be a name, got {type(column).__name__}")
+    known = _known.setdefault(schema, {})
+    found = known.get(column)
+    if found is None:
+        found = known[column] = _vector_type(schema, column)
+    return found
+
+
+# Finding a type takes as long as the other arguments of a search together.
+_known: WeakKeyDictionary[Schema, dict[str, VectorType]] = WeakKeyDictionary()
+"""Types of the columns of vectors that searches named."""
+
+
+def _vector_type(schema: Schema, column: str) -> VectorType:
     (projected,) = project(schema, ScanOptions(columns=(column,))).columns
     found = projected.output.type if isinstance(projected, DataColumn) else pa.null()
     data_type = _storage(found)

@@ -21,6 +21,7 @@ from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan
 from lance_core.scan.read.columns import batch_of
 from lance_core.scan.read.live_rows import places
 from lance_core.scan.read.row_selection import select_rows
+from lance_core.scan.run.index_masks import may_match
 from lance_core.scan.take.keys import Keys, address_of
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.take.taker_cache import taker_of
@@ -30,6 +31,8 @@ _MOST_BESIDE = 1 << 15
 """Most rows of fragments without an index that are candidates. With more, a scan is faster."""
 _MOST_FRAGMENTS = 256
 """Most fragments without an index whose rows are candidates. A taker has to open each of these fragments."""
+_PRUNED_FRAGMENTS = 2
+"""Number of fragments without an index from which on statistics leave out some of them first."""
 _MOST_BYTES = 8 << 20
 """Most estimated bytes of the values of candidates."""
 
@@ -53,6 +56,10 @@ def matching_addresses(
     """
     assert plan.options.filter is not None
     parts = conjuncts(plan.options.filter)
+    try:
+        plan = _may_match(snapshot, plan, masks, files)
+    except LanceError:
+        return None
     for most_beside in (_MOST_BESIDE, 0):
         found = _candidates(snapshot, plan, masks, most_beside)
         if found is None:
@@ -71,6 +78,19 @@ def matching_addresses(
         except LanceError:
             return None
     return None
+
+
+def _may_match(snapshot: Snapshot, plan: ScanPlan, masks: FilterMasks, files: DataFiles) -> ScanPlan:
+    """Return a plan without the fragments beside an index in which no row matches, according to statistics.
+
+    Comparing the statistics of all of them costs less than opening one of them.
+    """
+    found = masks.found
+    if found is None or plan.options.fast_search or snapshot.storage.is_remote:
+        return plan
+    if sum(scan.fragment_id not in found.covered for scan in plan.fragment_scans) < _PRUNED_FRAGMENTS:
+        return plan
+    return may_match(snapshot, plan, masks, files)
 
 
 @dataclass(frozen=True)

@@ -215,6 +215,38 @@ def test_batches_are_small_on_the_wire(tmp_path: Path, serve: StartServer) -> No
         assert max(batch.nbytes for batch in tiny) <= 65536
 
 
+def test_few_rows_in_no_one_and_several_batches(tmp_path: Path, serve: StartServer) -> None:
+    """Answers that are found before the schema is sent: small whole ones, and the first batch of others."""
+    texts = ["x" * size for size in (10, 60_000, 30, 5, 70_000, *range(200, 400))]
+    table = pa.table({"id": range(len(texts)), "s": texts})
+    lance.write_dataset(table, tmp_path / "data" / "t.lance")
+    lance.dataset(str(tmp_path / "data" / "t.lance")).delete("id = 6")
+    left = table.filter(pa.compute.field("id") != 6)
+    take = {"dataset": "t", "row_addresses": [9, 0, 6, 4, 4, 100]}
+    commands = {
+        scan_json("t", limit=0): left.slice(0, 0),
+        json.dumps({"take": {"dataset": "t", "row_addresses": [6]}}).encode(): left.slice(0, 0),
+        scan_json("t", limit=1): left.slice(0, 1),
+        scan_json("t", limit=150, offset=2): left.slice(2, 150),
+        scan_json("t", limit=150, batch_rows=1): left.slice(0, 150),
+        scan_json("t", limit=150, batch_bytes=1000): left.slice(0, 150),
+        scan_json("t", columns=[], limit=7): left.slice(0, 7).select([]),
+        json.dumps({"take": take}).encode(): table.take([9, 0, 4, 4, 100]),
+    }
+    with serve(tmp_path / "data").client() as client:
+        for command, expected in commands.items():
+            for compression in ("none", "zstd"):
+                ((kind, fields),) = json.loads(command).items()
+                extra = {"compression": compression} if kind == "scan" else {}
+                asked = flight.Ticket(json.dumps({kind: {**fields, **extra}}).encode())
+                chunks = [chunk.data for chunk in client.do_get(asked)]
+                assert pa.Table.from_batches(chunks, expected.schema) == expected, command
+                if "batch_rows" in fields:
+                    assert [chunk.num_rows for chunk in chunks] == [1] * 150
+                elif "batch_bytes" in fields:
+                    assert len(chunks) > 20
+
+
 def dictionary_table(num_rows: int, num_values: int) -> pa.Table:
     """Dictionaries at the top, in a struct and in a list; the values are some 40 bytes each."""
     values = pa.array([f"some long value of a dictionary {i:08d}" for i in range(num_values)])

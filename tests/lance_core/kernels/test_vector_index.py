@@ -185,14 +185,15 @@ def test_plain_vectors(chance: Generator, dimension: int) -> None:
 
 
 @pytest.mark.parametrize("metric", ["l2", "dot"])
-def test_lookup_tables(chance: Generator, metric: str) -> None:
-    codebook = chance.standard_normal((3, 16, 5)).astype(np.float32)
+@pytest.mark.parametrize("num_codewords", [1, 16, 37, 256])
+def test_lookup_tables(chance: Generator, metric: str, num_codewords: int) -> None:
+    codebook = chance.standard_normal((3, num_codewords, 5)).astype(np.float32)
     query = chance.standard_normal(15).astype(np.float32)
     parts = query.reshape(3, 1, 5)
     expected = ((parts - codebook) ** 2 if metric == "l2" else -parts * codebook).sum(axis=2)
     table = kernels.lookup_table(metric, query, np.ascontiguousarray(codebook.transpose(0, 2, 1)), 3)
     np.testing.assert_allclose(
-        np.frombuffer(table, np.float32).reshape(3, 16), expected, rtol=1e-5, atol=1e-5
+        np.frombuffer(table, np.float32).reshape(3, num_codewords), expected, rtol=1e-5, atol=1e-5
     )
 
 

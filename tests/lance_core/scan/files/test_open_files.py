@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import weakref
 
 import lance
 import numpy as np
@@ -37,6 +38,22 @@ def test_a_file_is_opened_once(dataset):
         first is second
         for first, second in zip(open_all(dataset, cache), open_all(dataset, cache), strict=True)
     )
+
+
+def test_a_checked_scan_opens_a_file_once(tmp_path):
+    """A scan remembers which pages of an open file it has checked. The next scan checks them again."""
+    dataset = lance_core.write_dataset(pa.table({"id": range(60)}), tmp_path / "d", max_rows_per_file=5)
+    cache = FileCache()
+    files = cache.verified()
+    first = open_all(dataset, files)
+    assert all(file.checksums is not None for file in first)
+    assert all(one is other for one, other in zip(first, open_all(dataset, files), strict=True))
+    next_scan = open_all(dataset, cache.verified())
+    assert not any(one is other for one, other in zip(first, next_scan, strict=True))
+    last = weakref.ref(first[-1])
+    del first, next_scan
+    gc.collect()
+    assert last() is None
 
 
 def test_files_that_fall_out_are_closed_when_nobody_uses_them(dataset):
