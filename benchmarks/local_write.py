@@ -65,7 +65,7 @@ CLASSES: Mapping[str, tuple[Callable[[int, int], pa.RecordBatch], int]] = {
 
 def measure(name: str, rows: int, version: str, runs: int, folder: Path) -> tuple[Measurement, Measurement]:
     """Measure writing, and the reference reading the written files. The last files stay in `folder`."""
-    table = _table(name, rows)
+    table = table_of(name, rows)
 
     def write(library: str) -> None:
         path = folder / library
@@ -128,7 +128,8 @@ def _child(options: argparse.Namespace) -> None:
     print(json.dumps({"bytes": peak_bytes_of("self") - before}))
 
 
-def _table(name: str, rows: int) -> pa.Table:
+def table_of(name: str, rows: int) -> pa.Table:
+    """Return the table of a name in `CLASSES`, of `rows` rows or a part of these."""
     make, fewer = CLASSES[name]
     rows //= fewer
     return pa.Table.from_batches(
@@ -189,7 +190,7 @@ def _report(name: str, version: str, options: argparse.Namespace, folder: Path) 
         label = f"peak memory, {peaks[0] >> 20} / {peaks[1] >> 20} MiB"
         figures.append(Figure(label, peaks[0] / peaks[1], "x", at_most=1))
     if options.pairs > 1:
-        cost = statistics_cost.measure(_table(name, options.rows), version, folder / "cost", options.pairs)
+        cost = statistics_cost.measure(table_of(name, options.rows), version, folder / "cost", options.pairs)
         label = f"statistics and checksums, CPU ({cost.lower_quartile:.1%} to {cost.upper_quartile:.1%})"
         figures.append(Figure(label, 100 * cost.median, "%", at_most=5))
     print(f"{writing.task}: ours {speeds[0]:.0f} MB/s, pylance {speeds[1]:.0f} MB/s")

@@ -52,21 +52,18 @@ class JoinedFragments:
         snapshot: Snapshot,
         files: DataFiles,
         fragments: Sequence[Fragment],
-        contents: Sequence[list[bytes] | None] | None = None,
+        contents: list[list[bytes] | None] | None = None,
     ) -> None:
-        """Join fragments. `contents` has the bytes of the files that were read, by their place."""
+        """Join fragments. `contents` has the bytes of the files that were read, for each file of a fragment."""
         self._snapshot = snapshot
         self._data_files = files
         self._fragments = fragments
-        self._places = range(len(fragments[0].files))
-        self._contents: list[list[bytes] | None] = [None for _ in self._places]
-        if contents is not None:
-            self._contents = list(contents)
-        self._files: list[JoinedFiles | None] = [None for _ in self._places]
+        num_files = len(fragments[0].files)
+        self._contents = [None] * num_files if contents is None else list(contents)
+        self._files: list[JoinedFiles | None] = [None] * num_files
         self._num_rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)
         self._total = int(self._num_rows.sum())
         self._row_columns = RowColumns(snapshot, files)
-        self._most_bytes = 0
 
     def some(self, numbers: Int64s) -> JoinedFragments:
         """Return the fragments with these numbers."""
@@ -87,9 +84,8 @@ class JoinedFragments:
         Raises:
             TooManyBytes: the column takes more than about `most_bytes`.
         """
-        self._most_bytes = most_bytes
         try:
-            return self._live.drop_deleted(self._column(column), 0)
+            return self._live.drop_deleted(self._column(column, most_bytes), 0)
         except (CorruptData, LanceError, OffsetOverflow, pa.ArrowCapacityError):
             return None
 
@@ -105,13 +101,13 @@ class JoinedFragments:
         deleted = [rows + np.uint32(first) for rows, first in zip(self._deleted, firsts, strict=True)]
         return LiveRows(self._total, np.concatenate(deleted))
 
-    def _column(self, column: DataColumn | RowColumn | ComputedColumn) -> list[pa.Array]:
+    def _column(self, column: DataColumn | RowColumn | ComputedColumn, most_bytes: int) -> list[pa.Array]:
         """Return the values of a column at all physical rows."""
         if isinstance(column, DataColumn):
-            return [self._stored(column)]
+            return [self._stored(column, most_bytes)]
         if isinstance(column, RowColumn):
             return [concat_arrays(self._row_numbers(column.output.name))]
-        inputs = {each.output.name: _Decoded(self._column(each)) for each in column.inputs}
+        inputs = {each.output.name: _Decoded(self._column(each, most_bytes)) for each in column.inputs}
         return ExpressionColumn(column, self._total, inputs).read(0, self._total)
 
     def _row_numbers(self, name: str) -> list[pa.Array]:
@@ -122,7 +118,7 @@ class JoinedFragments:
             arrays += opened.read(0, fragment.physical_rows)
         return arrays
 
-    def _stored(self, column: DataColumn) -> pa.Array:
+    def _stored(self, column: DataColumn, most_bytes: int) -> pa.Array:
         """Return the values of a column of data files."""
         whole = self._snapshot.manifest.schema.field_by_id[column.field.id]
         held = [file.held for file in self._fragments[0].files]
@@ -132,7 +128,7 @@ class JoinedFragments:
         if len(parts.files) > 1 or parts.is_widened or column.described is not None:
             raise UnsupportedFeatureError("a column of several files", column=column.output.name)
         ((place, stored),) = parts.files
-        array = self._joined(place).read(column.field, stored, self._most_bytes)
+        array = self._joined(place).read(column.field, stored, most_bytes)
         PAGE_READS.add(amount=len(self._fragments))
         return present(array, column)
 
