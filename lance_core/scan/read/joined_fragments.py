@@ -59,7 +59,7 @@ class JoinedFragments:
         self._data_files = files
         self._fragments = fragments
         num_files = len(fragments[0].files)
-        self._contents = [None] * num_files if contents is None else list(contents)
+        self._contents: list[list[bytes] | None] = contents or [None] * num_files
         self._files: list[JoinedFiles | None] = [None] * num_files
         self._num_rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)
         self._total = int(self._num_rows.sum())
