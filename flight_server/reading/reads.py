@@ -62,6 +62,8 @@ from lance_core.errors import InvalidInputError
 
 Asked: TypeAlias = ReadCommand | Ticket
 
+_SHORT_SEARCH_ROWS = 100_000
+"""Most rows that a short search compares without an index."""
 _FEW_ROWS = 1000
 """Most rows of a scan that counts as a lookup."""
 _KEY_COLUMNS = {"offsets": ROW_OFFSET, "row_ids": ROW_ID, "row_addresses": ROW_ADDRESS}
@@ -113,7 +115,7 @@ class ScanStream:
     is_lookup: bool = False
     """Whether these are rows of keys, or few rows that no filter has to be evaluated for."""
     is_brief: bool = False
-    """Whether the rows are ready all at once: those of a lookup or of a search."""
+    """Whether the rows are found in milliseconds and all at once: those of a lookup or of a short search."""
 
 
 class Reads:
@@ -428,7 +430,8 @@ class Reads:
         options = plan.options
         is_lookup = options.filter is None and not options.order_by and plan.num_rows <= _FEW_ROWS
         runs = stream_plan(view.snapshot, plan)
-        return _sent(view, plan.schema, runs, compression, is_lookup, is_brief=is_lookup or options.is_search)
+        is_brief = is_lookup or (options.is_search and _is_short_search(view, plan))
+        return _sent(view, plan.schema, runs, compression, is_lookup, is_brief)
 
     def _aggregate(
         self,
@@ -493,6 +496,14 @@ def _sent(
         runs = fresh_runs(runs)
     has_dictionaries = any(holds_dictionary(field.type) for field in schema)
     return ScanStream(schema, runs, has_dictionaries, compression, is_lookup, is_brief)
+
+
+def _is_short_search(view: View, plan: ScanPlan) -> bool:
+    """Return whether a search takes milliseconds, so that its schema may wait for its rows.
+
+    Some clients cannot cancel a call before its schema comes.
+    """
+    return plan.num_rows <= _SHORT_SEARCH_ROWS or bool(view.snapshot.manifest.searchable_segments)
 
 
 def _takes(view: View, asked: TakeCommand | LookupCommand | Ticket) -> TakeReads:
