@@ -54,7 +54,7 @@ class JoinedFragments:
         fragments: Sequence[Fragment],
         contents: list[list[bytes] | None] | None = None,
     ) -> None:
-        """Join fragments. `contents` has the bytes of the files that were read, for each file of a fragment."""
+        """Join fragments. `contents` has the bytes that were read, for each file of a fragment."""
         self._snapshot = snapshot
         self._data_files = files
         self._fragments = fragments

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain, groupby, islice
+from itertools import chain, groupby, islice, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -43,8 +43,8 @@ _MOST_FILE_BYTES = 256 << 10
 """Most bytes of the files of a small fragment."""
 _FIRST_GROUP, _MOST_GROUP = 8, 256
 """Most fragments of the first group, so that the first batch comes soon, and of later ones."""
-_FIRST_PART, _MOST_PART = 64, 1024
-"""Fragments of the first part of a plan, so that the first batch comes soon, and of later ones."""
+_FIRST_PART = 64
+"""Most fragments of the first part of a plan, so that the first batch comes soon."""
 _GROUP_BYTES = 16 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
 _LEAST_GROWTH = 1 / 64
@@ -84,7 +84,7 @@ def _has_late_limit(plan: ScanPlan) -> bool:
 def _parts(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[bool, ScanPlan]]:
     """Yield the parts of a plan in order, and whether they have small fragments only.
 
-    No more fragments are looked at than the part has: there may be many thousands.
+    For the first part, not all fragments are looked at: there may be many thousands.
     """
     fragments = snapshot.manifest.fragment_by_id
 
@@ -108,7 +108,7 @@ def _parts(snapshot: Snapshot, plan: ScanPlan) -> Iterator[tuple[bool, ScanPlan]
             others = []
         while part := [*first, *islice(run, most)]:
             yield True, plan.with_fragment_scans(part)
-            first, most = [], max(most, _MOST_PART)
+            first, most = [], sys.maxsize
     if others:
         yield False, plan.with_fragment_scans(others)
 
@@ -122,16 +122,14 @@ def small_runs(
 ) -> Generator[BatchRun, None, None]:
     """Yield the rows of a plan that `has_small` fragments as batches; see `scan_batch_runs`."""
     cutter = BatchCutter(plan.schema, plan.options)
-    for is_small, part in _parts(snapshot, plan):
+    for number, (is_small, part) in enumerate(_parts(snapshot, plan)):
         rest = part
         if is_small:
-            small = _SmallFragments(snapshot, part, files, group_bytes=_STREAM_BYTES)
+            small = _SmallFragments(snapshot, part, files, number == 0, group_bytes=_STREAM_BYTES)
             for found in small:
                 if not found.num_rows:
                     continue
-                most_rows = plan.options.batch_rows or found.num_rows
-                cuts = np.array([*range(0, found.num_rows, most_rows), found.num_rows])
-                cuts, num_bytes = cutter.fit(found.columns, cuts)
+                cuts, num_bytes = cutter.fit(found.columns, found.cuts(plan.options.batch_rows))
                 with budget.require(num_bytes):
                     yield from cutter.cut(found.columns, cuts)
                 del found  # before the next group is decoded
@@ -143,10 +141,10 @@ def small_runs(
 def small_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy) -> pa.Table:
     """Return the rows of a plan that `has_small` fragments as one table; see `scan_table`."""
     chunks: list[list[pa.Array]] = [[] for _ in plan.schema]
-    for is_small, part in _parts(snapshot, plan):
+    for number, (is_small, part) in enumerate(_parts(snapshot, plan)):
         rest = part
         if is_small:
-            small = _SmallFragments(snapshot, part, files)
+            small = _SmallFragments(snapshot, part, files, number == 0)
             for found in small:
                 for column, arrays in zip(chunks, found.columns or [[]] * len(chunks), strict=True):
                     column += arrays
@@ -166,9 +164,9 @@ def count_small(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> tuple[i
         The number of rows, and the plan of the fragments whose rows a scan has to count.
     """
     count, rest = 0, list[FragmentScan]()
-    for is_small, part in _parts(snapshot, plan):
+    for number, (is_small, part) in enumerate(_parts(snapshot, plan)):
         if is_small:
-            small = _SmallFragments(snapshot, part, files, are_counted=True)
+            small = _SmallFragments(snapshot, part, files, number == 0, are_counted=True)
             count += sum(found.num_rows for found in small)
             part = small.rest
         rest += part.fragment_scans
@@ -181,10 +179,19 @@ class _PassingRows:
 
     Attributes:
         columns: The returned columns; empty without rows, and if rows are only counted.
+        ends: Numbers of rows at which batches end: without a filter, each batch has rows of one fragment.
     """
 
     num_rows: int
     columns: _ColumnArrays
+    ends: Sequence[int]
+
+    def cuts(self, batch_rows: int | None) -> Offsets:
+        """Return the rows where batches of at most `batch_rows` begin and end."""
+        cuts = [0]
+        for start, end in pairwise([0, *self.ends]):
+            cuts += [*range(start + (batch_rows or end), end, batch_rows or end), end]
+        return np.array(cuts)
 
 
 class _SmallFragments:
@@ -195,11 +202,16 @@ class _SmallFragments:
         snapshot: Snapshot,
         plan: ScanPlan,
         files: DataFiles,
+        is_first: bool,
         *,
         are_counted: bool = False,
         group_bytes: int = _GROUP_BYTES,
     ) -> None:
-        """Prepare to read. If rows `are_counted`, their columns are not read, and a limit does not hold."""
+        """Prepare to read. The first part of a plan begins with a small group, to end soon at a limit.
+
+        If rows `are_counted`, their columns are not read, and a limit does not hold.
+        """
+        self._first_group = _FIRST_GROUP if is_first else _MOST_GROUP
         condition, schema = plan.options.filter, snapshot.manifest.schema
         self._snapshot = snapshot
         self._plan = plan
@@ -232,7 +244,7 @@ class _SmallFragments:
 
         Ends early at an error: a scan of the `rest` raises it behind the rows before it, and names the page.
         """
-        most = _FIRST_GROUP
+        most = self._first_group
         while self._left != 0 and self._done < len(self._plan.fragment_scans):
             found = None
             with suppress(LanceError):
@@ -271,11 +283,12 @@ class _SmallFragments:
         ends = np.cumsum(counts)
         if not self._conditions and self._outputs is not None:
             num_rows = int(ends[-1])
-            return num_fragments, num_rows, _PassingRows(num_rows, self._outputs.read(group))
+            found = _PassingRows(num_rows, self._outputs.read(group), ends.tolist())
+            return num_fragments, num_rows, found
         matching = self._matching(group, int(ends[-1]))
         rows = matching[self._skip : None if self._left is None else self._skip + self._left]
         if self._outputs is None or not len(rows):
-            return num_fragments, len(matching), _PassingRows(len(rows), [])
+            return num_fragments, len(matching), _PassingRows(len(rows), [], [len(rows)])
         numbers = ends.searchsorted(rows, side="right")
         kept = distinct(numbers)
         room = self._outputs.fit([scans[number] for number in kept])
@@ -290,7 +303,7 @@ class _SmallFragments:
         if len(rows) < kept_ends[-1]:
             among = rows + (kept_ends - ends[kept])[kept.searchsorted(numbers)]
             columns = [select_rows(arrays, among) for arrays in columns]
-        return num_fragments, len(matching), _PassingRows(len(rows), columns)
+        return num_fragments, len(matching), _PassingRows(len(rows), columns, [len(rows)])
 
     def _matching(self, group: _Group, num_rows: int) -> Offsets:
         """Return the matching rows of a group with `num_rows` rows, counted from the first row."""

