@@ -177,7 +177,7 @@ def test_stable_row_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("mutants", [60, pytest.param(2_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("mutants", [60, pytest.param(500, marks=pytest.mark.long)])
 def test_damage_is_that_of_files_read_one_by_one(version: str, mutants: int, tmp_path: Path) -> None:
     """T22: a damaged file among others gives the rows or the error that it gives alone."""
     path = tmp_path / "t"
