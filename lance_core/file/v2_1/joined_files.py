@@ -33,13 +33,16 @@ class JoinedFiles:
     contradict the format raise CorruptData.
     """
 
-    def __init__(self, contents: Sequence[bytes], num_rows: Int64s, version: FileVersion) -> None:
+    def __init__(
+        self, contents: Sequence[bytes | memoryview], num_rows: Int64s, version: FileVersion
+    ) -> None:
         """Join the bytes of files, which have `num_rows` rows each.
 
         Raises:
             CorruptData: a file is too short, or its footer is not that of such a file.
         """
         self._num_rows = num_rows
+        self._version = version
         self._sizes = np.array([len(content) for content in contents], np.int64)
         if (self._sizes < FOOTER_BYTES).any():
             raise CorruptData("a file that is too short for a footer")
@@ -57,6 +60,13 @@ class JoinedFiles:
         if (table_bytes > room).any() or (tables > room - table_bytes).any():
             raise CorruptData("a table of columns outside its file")
         self._tables = self._starts + tables.astype(np.int64)
+
+    def some(self, numbers: Int64s) -> JoinedFiles:
+        """Return the files with these numbers."""
+        data = memoryview(self._data)
+        ends = self._starts + self._sizes
+        contents = [data[self._starts[number] : ends[number]] for number in numbers]
+        return JoinedFiles(contents, self._num_rows[numbers], self._version)
 
     def read(self, field: Field, columns: Mapping[int, int], most_bytes: int) -> pa.Array:
         """Return a top-level column of all files as one array of the field's storage type.

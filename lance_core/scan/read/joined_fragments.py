@@ -52,29 +52,24 @@ class JoinedFragments:
         snapshot: Snapshot,
         files: DataFiles,
         fragments: Sequence[Fragment],
-        contents: list[list[bytes] | None] | None = None,
+        joined: Sequence[JoinedFiles | None] = (),
     ) -> None:
-        """Join fragments. `contents` has the bytes that were read, for each file of a fragment."""
+        """Join fragments. `joined` has the files that were read, for each file of a fragment."""
         self._snapshot = snapshot
         self._data_files = files
         self._fragments = fragments
-        num_files = len(fragments[0].files)
-        self._contents: list[list[bytes] | None] = contents or [None] * num_files
-        self._files: list[JoinedFiles | None] = [None] * num_files
+        self._files = list(joined or [None] * len(fragments[0].files))
         self._num_rows = np.array([fragment.physical_rows for fragment in fragments], np.int64)
         self._total = int(self._num_rows.sum())
         self._row_columns = RowColumns(snapshot, files)
 
     def some(self, numbers: Int64s) -> JoinedFragments:
         """Return the fragments with these numbers."""
-        chosen = numbers.tolist()
-        if len(chosen) == len(self._fragments):
+        if len(numbers) == len(self._fragments):
             return self
-        contents = [
-            None if known is None else [known[number] for number in chosen] for known in self._contents
-        ]
-        fragments = [self._fragments[number] for number in chosen]
-        return JoinedFragments(self._snapshot, self._data_files, fragments, contents)
+        joined = [None if files is None else files.some(numbers) for files in self._files]
+        fragments = [self._fragments[number] for number in numbers]
+        return JoinedFragments(self._snapshot, self._data_files, fragments, joined)
 
     def read(self, column: DataColumn | RowColumn | ComputedColumn, most_bytes: int) -> list[pa.Array] | None:
         """Return the live rows of a column; None if it has to be read from one fragment after the other.
@@ -136,9 +131,7 @@ class JoinedFragments:
         """Return the files at one place of the fragments."""
         joined = self._files[place]
         if joined is None:
-            contents = self._contents[place]
-            if contents is None:
-                contents = self._contents[place] = self._read([each.files[place] for each in self._fragments])
+            contents = self._read([each.files[place] for each in self._fragments])
             version = self._fragments[0].files[place].version
             joined = self._files[place] = JoinedFiles(contents, self._num_rows, version)
         return joined

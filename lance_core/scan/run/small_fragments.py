@@ -47,8 +47,8 @@ _FIRST_PART = 64
 """Most fragments of the first part of a plan, so that the first batch comes soon."""
 _GROUP_BYTES = 16 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
-_LEAST_GROWTH = 1 / 64
-"""Least decoded bytes that are assumed for a byte of a file."""
+_LEAST_GROWTH = 1 / 2
+"""Least decoded bytes that are assumed for a byte of a file. It bounds the bytes of files in memory."""
 _STREAM_BYTES = 1 << 20
 """The limit of a stream, which holds a group while its client does not read."""
 
