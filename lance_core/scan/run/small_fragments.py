@@ -45,7 +45,7 @@ _FIRST_GROUP, _MOST_GROUP = 8, 256
 """Most fragments of the first group, so that the first batch comes soon, and of later ones."""
 _FIRST_PART = 64
 """Most fragments of the first part of a plan, so that the first batch comes soon."""
-_GROUP_BYTES = 16 << 20
+_GROUP_BYTES = 8 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
 _LEAST_GROWTH = 1 / 2
 """Least decoded bytes that are assumed for a byte of a file. It bounds the bytes of files in memory."""
