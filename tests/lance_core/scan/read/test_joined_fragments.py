@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -216,6 +217,29 @@ def _bits(table: pa.Table) -> str:
         except UnicodeDecodeError:
             shown.append("a text inside that is no text")
     return "\n".join(shown)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.list_(pa.list_(pa.int32()))])
+def test_an_item_does_not_move_to_a_row_of_the_file_before(kind: pa.DataType, tmp_path: Path) -> None:
+    """T22: the first repetition level of a file continues a list, and a later one begins the missing row."""
+    path = tmp_path / "t"
+    is_nested = pa.types.is_list(kind.value_type)
+    for k in range(6):
+        lists = [[[k]], [[k], [k + 1]]] if is_nested else [[k], [k, k + 1]]
+        rows = pa.table({"list": pa.array(lists, kind)})
+        lance.write_dataset(rows, path, mode="append", data_storage_version="2.1")
+    third = path / lance_core.dataset(path).snapshot.manifest.fragments[2].files[0].path
+    intact = third.read_bytes()
+    inner, row = int(is_nested), int(is_nested) + 1
+    levels, moved = (struct.pack("<3H", *numbers) for numbers in ((row, row, inner), (inner, row, row)))
+    assert intact.count(levels) == 1
+    third.write_bytes(intact.replace(levels, moved))
+    messages = []
+    for read in (read_one_by_one, lambda at: lance_core.dataset(at).to_table()):
+        with pytest.raises(lance_core.LanceError) as raised:
+            read(path)
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
 
 
 def test_files_of_another_size_are_refused_by_name(tmp_path: Path) -> None:
