@@ -467,6 +467,8 @@ def test_dictionary_indices_of_several_files(indices: tuple[int, ...], bits: int
     records = [[0, n, n, 2, 3, *[0] * 4, 8 * page, 8, 0, 0] for page, n in enumerate((2, 1))]
     files = FilePages.parse(i32(5, 6, 7, 8), memoryview(np.array(records, np.int64).tobytes()))
     items = decode_dictionaries(Flat(32), files, pa.int32())
-    numbers = FixedValues(pa.py_buffer(b"".join(n.to_bytes(max(bits // 8, 1), "little") for n in indices)), bits)
+    numbers = FixedValues(
+        pa.py_buffer(b"".join(n.to_bytes(max(bits // 8, 1), "little") for n in indices)), bits
+    )
     with pytest.raises(CorruptData, match=match):
         items.look_up(numbers, 3, 4)
