@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lance_core
+from lance_core.encodings.v2_1.page import LeafSlice
+from lance_core.file.v2_1 import joined_files
 from lance_core.file.v2_1.joined_files import JoinedFiles
 from lance_core.scan.run import small_fragments
 from support.cases import Case
@@ -240,6 +242,40 @@ def test_an_item_does_not_move_to_a_row_of_the_file_before(kind: pa.DataType, tm
             read(path)
         messages.append(str(raised.value))
     assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("is_struct", [True, False])
+def test_the_leaves_and_layouts_of_a_column_share_its_limit(
+    is_struct: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T33: ten leaves, or eight files with a layout each, of which each alone keeps to the limit."""
+    path = tmp_path / "t"
+    for k in range(8):
+        column = pa.array([k] * 1000)
+        if is_struct:
+            column = pa.StructArray.from_arrays([pa.array([7] * 1000)] * 10, list("abcdefghij"))
+        rows = pa.table({"column": column})
+        lance_core.write_dataset(rows, path, mode="append" if k else "create", data_storage_version="2.2")
+    limit = 80_000 if is_struct else 20_000
+    monkeypatch.setattr(small_fragments, "_STREAM_BYTES", limit // 2)
+    monkeypatch.setattr(small_fragments._GroupReader, "fit", lambda _, scans: len(scans))
+    decoded: list[int] = []
+    read, decode = JoinedFiles.read, joined_files.decode_file_pages
+
+    def noted_read(files: JoinedFiles, *arguments: object) -> pa.Array:
+        decoded.append(0)
+        return read(files, *arguments)
+
+    def noted_decode(*arguments: object) -> LeafSlice:
+        slice_ = decode(*arguments)
+        decoded[-1] += slice_.array.nbytes
+        return slice_
+
+    monkeypatch.setattr(JoinedFiles, "read", noted_read)
+    monkeypatch.setattr(joined_files, "decode_file_pages", noted_decode)
+    batches = list(lance_core.dataset(path).to_batches())
+    assert sum(batch.num_rows for batch in batches) == 8000
+    assert limit // 2 < max(decoded) <= limit
 
 
 def test_files_of_another_size_are_refused_by_name(tmp_path: Path) -> None:
