@@ -216,9 +216,10 @@ class MiniBlockPage(Page):
         item_bytes = 0 if coding.dictionary is None else int(pages.buffers(2)[:, 1].sum())
         buffers = ((0, 0), (0, len(chunks)), (0, item_bytes), (0, 0))
         page = cls(coding, leaf, JoinedPage(buffers, int(pages.num_rows.sum())))
-        check_size(page, most_bytes)
+        check_size(page.decoded_bytes, most_bytes)
         dictionary = None
         if coding.dictionary is not None:
+            check_size(int(coding.num_dictionary_items * least_bytes(leaf.arrow_type)), most_bytes)
             dictionary = decode_dictionaries(coding.dictionary, pages, leaf.arrow_type)
         first_row = ended_rows = first_value
         if coding.structure.has_lists:

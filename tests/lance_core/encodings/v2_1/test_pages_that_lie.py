@@ -12,9 +12,11 @@ import pytest
 import zstandard
 
 from lance_core.encodings.v2_1.dictionary import decode_dictionaries
-from lance_core.encodings.v2_1.file_pages import FilePages
+from lance_core.encodings.v2_1.file_pages import FilePages, TooManyBytes
 from lance_core.encodings.v2_1.flat import Flat
 from lance_core.encodings.v2_1.levels import Node
+from lance_core.encodings.v2_1.miniblock import MiniBlockPage
+from lance_core.encodings.v2_1.page import LeafType
 from lance_core.encodings.values import FixedValues
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.kernels import CorruptData, OffsetOverflow
@@ -472,3 +474,16 @@ def test_dictionary_indices_of_several_files(indices: tuple[int, ...], bits: int
     )
     with pytest.raises(CorruptData, match=match):
         items.look_up(numbers, 3, 4)
+
+
+def test_dictionary_items_of_several_files_count() -> None:
+    """T33: few values, and dictionaries of many items in few bytes."""
+    layout = pb.MiniBlockLayout(
+        value_compression=flat(8), dictionary=flat(32), num_buffers=1, layers=[pb.REPDEF_ALL_VALID_ITEM]
+    )
+    data = u16(0) + bytes(14)  # the word of a chunk of 8 bytes, and the chunk
+    records = np.array([[0, 2, 2, 10_000, 3, 0, 2, 8, 8, 0, 8, 0, 0]] * 2, np.int64)
+    files = FilePages.parse(data, memoryview(records.tobytes()))
+    leaf = LeafType(pa.int32(), (Node(),))
+    with pytest.raises(TooManyBytes, match="80000 bytes"):
+        MiniBlockPage.decode_files(layout.SerializeToString(), leaf, files, 50_000)
