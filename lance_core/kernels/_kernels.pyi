@@ -55,6 +55,9 @@ class Counts:
     def __init__(self, values: _Bytes) -> None: ...
     @property
     def total(self) -> int: ...
+    @property
+    def values(self) -> Block:
+        """The numbers, as int64."""
     def __len__(self) -> int: ...
     def scaled(self, factor: int) -> Counts:
         """Return each count times `factor`."""

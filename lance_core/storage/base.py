@@ -379,19 +379,32 @@ class Storage(ABC):
         with self.open_file(path) as file:
             return bytes(memoryview(file.read(0, file.size)))
 
-    def read_files(self, directory: str, names: Sequence[str]) -> list[bytes | None]:
+    def read_files(
+        self, directory: str, names: Sequence[str], sizes: Sequence[int] | None = None
+    ) -> list[bytes | None]:
         """Return the bytes of small files in a directory, None for each that is missing.
+
+        With `sizes` in bytes, a file of another size is not read: None stands for it, too.
 
         Raises:
             StorageError: the storage failed.
         """
-        calls = [partial(self.read_if_there, f"{directory}/{name}") for name in names]
+        wanted = [None] * len(names) if sizes is None else sizes
+        calls = [
+            partial(self.read_if_there, f"{directory}/{name}", size)
+            for name, size in zip(names, wanted, strict=True)
+        ]
         return run_each(calls, self.is_remote)
 
-    def read_if_there(self, path: str) -> bytes | None:
-        """Return the bytes of a small file, None if it is missing. Errors are those of `read_file`."""
+    def read_if_there(self, path: str, size: int | None = None) -> bytes | None:
+        """Return the bytes of a small file, None if it is missing, or has another size than `size`. Errors
+        are those of `read_file`.
+        """
         try:
-            return self.read_file(path)
+            if size is None:
+                return self.read_file(path)
+            with self.open_file(path) as file:
+                return bytes(memoryview(file.read(0, size))) if size == file.size else None
         except FileMissingError:
             return None
 

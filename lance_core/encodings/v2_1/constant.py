@@ -94,7 +94,7 @@ class ConstantPage(Page):
         levels = _joined_levels(shared, pages)
         buffers = ((0, 0), (0, levels.size)) if levels.size else ()
         page = cls(shared, JoinedPage(buffers, int(pages.num_rows.sum())), leaf)
-        check_size(page, most_bytes)
+        check_size(page.decoded_bytes, most_bytes)
         return page.plan(lambda ranges: [levels for _ in ranges], 0, page.num_rows).decode([])
 
     @property

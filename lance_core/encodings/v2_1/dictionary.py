@@ -77,6 +77,7 @@ class _ItemsOfPages:
         return self._items.num_bytes
 
     def look_up(self, indices: FixedValues, num_indices: int, num_values: int) -> Values:
+        kernels.check_indices(indices.data, num_indices, indices.bits, num_values)
         numbers = np.frombuffer(indices.data, f"<u{indices.bits // 8}", num_indices)
         if (numbers >= np.repeat(self._items_per_page, self._values_per_page)).any():
             raise CorruptData("an index that names no item of its page")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.picking import Int64s
-from lance_core.encodings.v2_1.page import ByteRange, Page
+from lance_core.encodings.v2_1.page import ByteRange
 from lance_core.encodings.values import as_buffer
 
 _RECORD = np.dtype(
@@ -91,14 +91,14 @@ class TooManyBytes(Exception):  # noqa: N818 - a caller reads fewer rows at once
     """Pages that are decoded together would take more memory than the caller allows."""
 
 
-def check_size(page: Page, most_bytes: int) -> None:
-    """Check the estimated size of a page that several pages make up.
+def check_size(num_bytes: int, most_bytes: int) -> None:
+    """Check the estimated size of what is decoded from several pages.
 
     Raises:
-        TooManyBytes: it is larger.
+        TooManyBytes: it is above `most_bytes`.
     """
-    if page.decoded_bytes > most_bytes:
-        raise TooManyBytes(f"{page.decoded_bytes} bytes")
+    if num_bytes > most_bytes:
+        raise TooManyBytes(f"{num_bytes} bytes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ class FullZipPage(Page):
             raise UnsupportedFeatureError("full-zip pages with an index as one page")
         if (pages.num_rows * page._entry_bytes != pages.buffers(0)[:, 1]).any():
             raise CorruptData(f"other numbers of entries of {page._entry_bytes} bytes than of rows")
-        check_size(page, most_bytes)
+        check_size(page.decoded_bytes, most_bytes)
         return page.plan(nothing_to_fetch, 0, page.num_rows).decode([entries])
 
     @property

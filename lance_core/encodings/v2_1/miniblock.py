@@ -81,6 +81,27 @@ class _ChunkIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class _Parts:
+    """Pages that one page is made up of."""
+
+    chunk_ends: _Int64s
+    """Number of chunks up to the end of each page."""
+    row_ends: _Int64s
+    """Number of rows up to the end of each page."""
+
+    def check_rows(self, rep: pa.Buffer, num_levels: Counts, max_rep: int) -> None:
+        """Check that each page begins with a row, and has its number of rows.
+
+        Raises:
+            CorruptData: the u16 repetition levels `rep` say otherwise. Rows would go to another page.
+        """
+        level_ends = np.cumsum(np.frombuffer(memoryview(num_levels.values), np.int64))[self.chunk_ends - 1]
+        row_begins = np.flatnonzero(np.frombuffer(rep, "<u2") == max_rep)
+        if len(row_begins) != self.row_ends[-1] or (row_begins[self.row_ends[:-1]] != level_ends[:-1]).any():
+            raise CorruptData("repetition levels of other rows than a page has")
+
+
+@dataclass(frozen=True, slots=True)
 class MiniBlockCoding:
     """The description of a page, parsed. Pages with equal descriptions share one object."""
 
@@ -161,6 +182,7 @@ class MiniBlockPage(Page):
         if len(self._buffers) < coding.num_page_buffers:
             raise CorruptData(f"{len(self._buffers)} page buffers instead of {coding.num_page_buffers}")
         self._index: _ChunkIndex | None = None
+        self._parts: _Parts | None = None  # of a page that pages with lists make up
         self._direct: tuple[MiniBlocks | None] | None = None  # set by the first call of `direct`
 
     @classmethod
@@ -194,9 +216,10 @@ class MiniBlockPage(Page):
         item_bytes = 0 if coding.dictionary is None else int(pages.buffers(2)[:, 1].sum())
         buffers = ((0, 0), (0, len(chunks)), (0, item_bytes), (0, 0))
         page = cls(coding, leaf, JoinedPage(buffers, int(pages.num_rows.sum())))
-        check_size(page, most_bytes)
+        check_size(page.decoded_bytes, most_bytes)
         dictionary = None
         if coding.dictionary is not None:
+            check_size(int(coding.num_dictionary_items * least_bytes(leaf.arrow_type)), most_bytes)
             dictionary = decode_dictionaries(coding.dictionary, pages, leaf.arrow_type)
         first_row = ended_rows = first_value
         if coding.structure.has_lists:
@@ -205,6 +228,7 @@ class MiniBlockPage(Page):
             num_rows = np.cumsum(pages.num_rows) // coding.structure.num_slots_per_row
             if (ended_rows[ends] != num_rows).any() or (first_row[ends] != num_rows).any():
                 raise CorruptData("a page that ends inside a row")
+            page._parts = _Parts(ends, num_rows)
         page._index = _ChunkIndex(position, first_value, first_row, ended_rows, dictionary)
         return page.plan(nothing_to_fetch, 0, page.num_rows).decode([as_buffer(chunks)])
 
@@ -300,6 +324,8 @@ class MiniBlockPage(Page):
             assert coding.rep is not None
             rep_levels = coding.rep.decode(rep, num_levels)
             def_levels = None if coding.def_ is None else coding.def_.decode(def_, num_levels)
+            if self._parts is not None:
+                self._parts.check_rows(rep_levels, num_levels, structure.max_rep)
             offset, num_values = 0, counts.total
             if not whole:
                 skip = start - int(index.first_row[first])

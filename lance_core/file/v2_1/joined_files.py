@@ -77,18 +77,20 @@ class JoinedFiles:
             CorruptData: a file contradicts the format.
             UnsupportedFeatureError: the column has to be read file by file.
             OffsetOverflow, pyarrow.ArrowCapacityError: the values do not fit into one array.
-            TooManyBytes: the estimated size of a decoded leaf is above `most_bytes`.
+            TooManyBytes: the estimated size of the decoded leaves is above `most_bytes`.
         """
         leaves = [leaf for leaf in leaf_fields(field) if leaf.field_id in columns]
         if not leaves:
             raise UnsupportedFeatureError("column without any stored leaf", column=field.name)
         found = [self._pages(leaf, columns[leaf.field_id]) for leaf in leaves]
         arrays, order = [], []
+        room = most_bytes
         for files in _alike([pages for _, pages in found]):
             slices = {}
             for leaf, (layouts, pages) in zip(leaves, found, strict=True):
                 kind, layout = layouts[int(pages.layout[files[0]])]
-                slice_ = decode_file_pages(kind, layout, leaf.type, pages.some(files), most_bytes)
+                slice_ = decode_file_pages(kind, layout, leaf.type, pages.some(files), room)
+                room -= slice_.array.get_total_buffer_size()
                 length = slice_.layers[-1].length if slice_.layers else len(slice_.array)
                 if length != self._num_rows[files].sum():
                     raise CorruptData(f"pages of {length} rows")

@@ -81,6 +81,12 @@ NB_MODULE(_kernels, m) {
       .def(
           "__init__", [](Counts* self, nb::handle values) { new (self) Counts(read_int64(values)); }, nb::arg("values"))
       .def_prop_ro("total", [](const Counts& self) { return self.total; })
+      .def_prop_ro("values",
+                   [](const Counts& self) {
+                     Block values(self.values.size() * sizeof(int64_t));
+                     copy_bytes(values.data(), reinterpret_cast<const uint8_t*>(self.values.data()), values.size());
+                     return values;
+                   })
       .def("__len__", [](const Counts& self) { return self.values.size(); })
       .def(
           "scaled",

@@ -140,12 +140,11 @@ class JoinedFragments:
         """Return the bytes of data files of one directory."""
         directory = files[0].path.rpartition("/")[0]
         storage = self._snapshot.storage_of(files[0].base_id)
-        contents = storage.read_files(directory, [file.path.rpartition("/")[2] for file in files])
-        found = []
-        for file, content in zip(files, contents, strict=True):
-            if content is None or len(content) != file.size:
-                raise CorruptData("a file that is missing, or of another size")
-            found.append(content)
+        names = [file.path.rpartition("/")[2] for file in files]
+        contents = storage.read_files(directory, names, [file.size for file in files])
+        found = [content for content in contents if content is not None]
+        if len(found) < len(contents):
+            raise CorruptData("a file that is missing, or of another size")
         return found
 
 

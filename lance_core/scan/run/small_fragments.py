@@ -414,19 +414,19 @@ class _GroupReader:
     ) -> _ColumnArrays:
         """Return the rows of fragments, which may be joined."""
         columns: list[list[pa.Array] | None] = [None] * len(self._projection.columns)
-        num_bytes = 0.0
+        num_bytes = 0
         if joined is not None:
             for number, column in enumerate(self._projection.columns):
-                arrays = columns[number] = joined.read(column, most_bytes)
+                arrays = columns[number] = joined.read(column, most_bytes - num_bytes)
                 num_bytes += sum([array.get_total_buffer_size() for array in arrays or ()])
                 if num_bytes > most_bytes:
                     raise TooManyBytes(f"{num_bytes} bytes")
         others = [number for number, arrays in enumerate(columns) if arrays is None]
         if others:
             opened = [self._opener.open(scan) for scan in scans]
-            num_bytes += sum([_estimated_bytes(fragment, others) for fragment in opened])
-            if num_bytes > most_bytes:
-                raise TooManyBytes(f"{num_bytes} bytes")
+            estimated = num_bytes + sum([_estimated_bytes(fragment, others) for fragment in opened])
+            if estimated > most_bytes:
+                raise TooManyBytes(f"{estimated} bytes")
             for number in others:
                 reads = [ColumnRead(part, number, part.start, part.end, 1) for part in opened]
                 columns[number] = list(chain.from_iterable(run_reads(reads)))

@@ -107,6 +107,8 @@ def test_small_files_are_read_together(storage: Storage) -> None:
     names = [*contents, "none", "file 3"]
     assert storage.read_files("data", names) == [*contents.values(), None, bytes([3]) * 3]
     assert storage.read_files("none", ["file"]) == [None]
+    assert storage.read_files("data", ["file 3", "file 4", "none"], [3, 3, 1]) == [bytes([3]) * 3, None, None]
+    assert storage.read_files("data", [], []) == []
 
 
 def test_directories_are_listed(filled: Storage) -> None:

@@ -6,11 +6,18 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import zstandard
 
+from lance_core.encodings.v2_1.dictionary import decode_dictionaries
+from lance_core.encodings.v2_1.file_pages import FilePages, TooManyBytes
+from lance_core.encodings.v2_1.flat import Flat
 from lance_core.encodings.v2_1.levels import Node
+from lance_core.encodings.v2_1.miniblock import MiniBlockPage
+from lance_core.encodings.v2_1.page import LeafType
+from lance_core.encodings.values import FixedValues
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.kernels import CorruptData, OffsetOverflow
 from lance_core.proto import encodings_v2_1_pb2 as pb
@@ -444,3 +451,39 @@ def test_changed_pages(name: str, mutants: int) -> None:
             k = rng.randrange(len(page.buffers))
             buffers = [changed(b, rng) if j == k else b for j, b in enumerate(page.buffers)]
             answer_or_refusal(replace(page, buffers=tuple(buffers)))
+
+
+@pytest.mark.parametrize(
+    ("indices", "bits", "match"),
+    [
+        ((0, 0, 0), 1, "1 bits"),
+        ((0, 0, 0), 24, "24 bits"),
+        ((0, 0, 0), 128, "128 bits"),
+        ((0, 1), 8, "2 bytes"),
+        ((0, 0, 4), 8, None),
+        ((2, 0, 0), 8, "names no item of its page"),
+    ],
+)
+def test_dictionary_indices_of_several_files(indices: tuple[int, ...], bits: int, match: str | None) -> None:
+    """T22: two pages of two and one values, each with two items."""
+    records = [[0, n, n, 2, 3, *[0] * 4, 8 * page, 8, 0, 0] for page, n in enumerate((2, 1))]
+    files = FilePages.parse(i32(5, 6, 7, 8), memoryview(np.array(records, np.int64).tobytes()))
+    items = decode_dictionaries(Flat(32), files, pa.int32())
+    numbers = FixedValues(
+        pa.py_buffer(b"".join(n.to_bytes(max(bits // 8, 1), "little") for n in indices)), bits
+    )
+    with pytest.raises(CorruptData, match=match):
+        items.look_up(numbers, 3, 4)
+
+
+def test_dictionary_items_of_several_files_count() -> None:
+    """T33: few values, and dictionaries of many items in few bytes."""
+    layout = pb.MiniBlockLayout(
+        value_compression=flat(8), dictionary=flat(32), num_buffers=1, layers=[pb.REPDEF_ALL_VALID_ITEM]
+    )
+    data = u16(0) + bytes(14)  # the word of a chunk of 8 bytes, and the chunk
+    records = np.array([[0, 2, 2, 10_000, 3, 0, 2, 8, 8, 0, 8, 0, 0]] * 2, np.int64)
+    files = FilePages.parse(data, memoryview(records.tobytes()))
+    leaf = LeafType(pa.int32(), (Node(),))
+    with pytest.raises(TooManyBytes, match="80000 bytes"):
+        MiniBlockPage.decode_files(layout.SerializeToString(), leaf, files, 50_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import struct
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lance_core
+from lance_core.encodings.v2_1.page import LeafSlice
+from lance_core.file.v2_1 import joined_files
 from lance_core.file.v2_1.joined_files import JoinedFiles
 from lance_core.scan.run import small_fragments
 from support.cases import Case
@@ -216,6 +219,63 @@ def _bits(table: pa.Table) -> str:
         except UnicodeDecodeError:
             shown.append("a text inside that is no text")
     return "\n".join(shown)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.list_(pa.list_(pa.int32()))])
+def test_an_item_does_not_move_to_a_row_of_the_file_before(kind: pa.DataType, tmp_path: Path) -> None:
+    """T22: the first repetition level of a file continues a list, and a later one begins the missing row."""
+    path = tmp_path / "t"
+    is_nested = pa.types.is_list(kind.value_type)
+    for k in range(6):
+        lists = [[[k]], [[k], [k + 1]]] if is_nested else [[k], [k, k + 1]]
+        rows = pa.table({"list": pa.array(lists, kind)})
+        lance.write_dataset(rows, path, mode="append", data_storage_version="2.1")
+    third = path / lance_core.dataset(path).snapshot.manifest.fragments[2].files[0].path
+    intact = third.read_bytes()
+    inner, row = int(is_nested), int(is_nested) + 1
+    levels, moved = (struct.pack("<3H", *numbers) for numbers in ((row, row, inner), (inner, row, row)))
+    assert intact.count(levels) == 1
+    third.write_bytes(intact.replace(levels, moved))
+    messages = []
+    for read in (read_one_by_one, lambda at: lance_core.dataset(at).to_table()):
+        with pytest.raises(lance_core.LanceError) as raised:
+            read(path)
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("is_struct", [True, False])
+def test_the_leaves_and_layouts_of_a_column_share_its_limit(
+    is_struct: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T33: ten leaves, or eight files with a layout each, of which each alone keeps to the limit."""
+    path = tmp_path / "t"
+    for k in range(8):
+        column = pa.array([k] * 1000)
+        if is_struct:
+            column = pa.StructArray.from_arrays([pa.array([7] * 1000)] * 10, list("abcdefghij"))
+        rows = pa.table({"column": column})
+        lance_core.write_dataset(rows, path, mode="append" if k else "create", data_storage_version="2.2")
+    limit = 80_000 if is_struct else 20_000
+    monkeypatch.setattr(small_fragments, "_STREAM_BYTES", limit // 2)
+    monkeypatch.setattr(small_fragments._GroupReader, "fit", lambda _, scans: len(scans))
+    decoded: list[int] = []
+    read, decode = JoinedFiles.read, joined_files.decode_file_pages
+
+    def noted_read(files: JoinedFiles, *arguments: object) -> pa.Array:
+        decoded.append(0)
+        return read(files, *arguments)
+
+    def noted_decode(*arguments: object) -> LeafSlice:
+        slice_ = decode(*arguments)
+        decoded[-1] += slice_.array.nbytes
+        return slice_
+
+    monkeypatch.setattr(JoinedFiles, "read", noted_read)
+    monkeypatch.setattr(joined_files, "decode_file_pages", noted_decode)
+    batches = list(lance_core.dataset(path).to_batches())
+    assert sum(batch.num_rows for batch in batches) == 8000
+    assert limit // 2 < max(decoded) <= limit
 
 
 def test_files_of_another_size_are_refused_by_name(tmp_path: Path) -> None:
