@@ -26,7 +26,8 @@ fields, `single_file` one data file without a table. The rooms:
   `index_masks`, `stored_scan` one for rows that are written again. `windows` and
   `table_reads` divide a plan at the rows of `page_cuts`; `filter_windows` and
   `row_filter` find matching rows, `page_conditions` without decoding the column,
-  `matching_rows` divides them; `small_fragments` reads many small fragments together.
+  `matching_rows` divides them; `small_fragments` reads many small fragments in the groups of
+  `fragment_groups`.
   `readahead` decodes ahead within a `budget`; `window_batches` decodes a window on one thread;
   `batch_cutter` cuts batches; `strategy` has the switches. `sorting` sorts rows by the `float_order` of
   floats, `groups` aggregates them, `even_batches` joins batches.

@@ -17,23 +17,20 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.v2_1.file_pages import TooManyBytes
-from lance_core.encodings.values import concat_arrays
 from lance_core.errors import LanceError
 from lance_core.expressions.tree import conjuncts
 from lance_core.number_sets import distinct
 from lance_core.process.counters import note_rows
 from lance_core.scan.files.data_files import DataFiles
-from lance_core.scan.plan.projection import Projection, project_inputs
+from lance_core.scan.plan.projection import project_inputs
 from lance_core.scan.plan.scan_plan import LEAST_JOINED_FRAGMENTS, FragmentScan, ScanPlan
 from lance_core.scan.read.columns import batches_of
-from lance_core.scan.read.fragments import FragmentOpener, FragmentReader
-from lance_core.scan.read.joined_fragments import JoinedFragments, shape_of
 from lance_core.scan.read.live_rows import Offsets, places
 from lance_core.scan.read.row_selection import select_rows
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batch_runs, scan_table
-from lance_core.scan.run.readahead import ColumnRead, run_reads
+from lance_core.scan.run.fragment_groups import ColumnArrays, FragmentGroup, GroupReader
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
 
@@ -47,13 +44,8 @@ _FIRST_PART = 64
 """Most fragments of the first part of a plan, so that the first batch comes soon."""
 _GROUP_BYTES = 8 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
-_LEAST_GROWTH = 1 / 2
-"""Least decoded bytes that are assumed for a byte of a file. It bounds the bytes of files in memory."""
 _STREAM_BYTES = 1 << 20
 """The limit of a stream, which holds a group while its client does not read."""
-
-_ColumnArrays = list[list[pa.Array]]
-"""Arrays of each column, in the order of the rows."""
 
 
 def has_small(snapshot: Snapshot, plan: ScanPlan, strategy: Strategy) -> bool:
@@ -183,7 +175,7 @@ class _PassingRows:
     """
 
     num_rows: int
-    columns: _ColumnArrays
+    columns: ColumnArrays
     ends: Sequence[int]
 
     def cuts(self, batch_rows: int | None) -> Offsets:
@@ -219,9 +211,9 @@ class _SmallFragments:
         self._conditions = () if condition is None else conjuncts(condition)  # guards come first
         inputs = project_inputs(schema, self._conditions)
         self._input_names = inputs.schema.names
-        self._inputs = _GroupReader(snapshot, inputs, files, group_bytes)
+        self._inputs = GroupReader(snapshot, inputs, files, group_bytes)
         self._outputs = (
-            None if are_counted else _GroupReader(snapshot, plan.projection(schema), files, group_bytes)
+            None if are_counted else GroupReader(snapshot, plan.projection(schema), files, group_bytes)
         )
         # Without a filter, the scans of the plan are those of its limit.
         is_cut = condition is None or are_counted
@@ -253,6 +245,8 @@ class _SmallFragments:
                 return
             num_fragments, num_matching, rows = found
             most = min(2 * num_fragments, _MOST_GROUP)
+            for scan in self._plan.fragment_scans[self._done : self._done + num_fragments]:
+                note_rows(scan.fragment_id, 1, scan.end - scan.start)
             self._done += num_fragments
             self._skip = max(0, self._skip - num_matching)
             self._left = None if self._left is None else self._left - rows.num_rows
@@ -275,10 +269,8 @@ class _SmallFragments:
 
     def _filtered_group(self, scans: Sequence[FragmentScan]) -> tuple[int, int, _PassingRows]:
         """Filter some fragments; see `_filtered`. Raises TooManyBytes if several have to be fewer."""
-        group = _Group(self._snapshot, self._files, scans)
+        group = FragmentGroup(self._snapshot, self._files, scans)
         num_fragments = len(scans)
-        for scan in scans:
-            note_rows(scan.fragment_id, 1, scan.end - scan.start)
         counts = np.array([scan.end - scan.start for scan in scans])
         ends = np.cumsum(counts)
         if not self._conditions and self._outputs is not None:
@@ -305,7 +297,7 @@ class _SmallFragments:
             columns = [select_rows(arrays, among) for arrays in columns]
         return num_fragments, len(matching), _PassingRows(len(rows), columns, [len(rows)])
 
-    def _matching(self, group: _Group, num_rows: int) -> Offsets:
+    def _matching(self, group: FragmentGroup, num_rows: int) -> Offsets:
         """Return the matching rows of a group with `num_rows` rows, counted from the first row."""
         from lance_core.expressions import evaluate  # late: most processes do not filter
 
@@ -320,122 +312,3 @@ class _SmallFragments:
                 rows = rows[chosen]
                 values = {name: select_rows(arrays, chosen) for name, arrays in values.items()}
         return rows
-
-
-class _Group:
-    """Consecutive small fragments. The files of those that can be joined are read once for all columns."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        files: DataFiles,
-        scans: Sequence[FragmentScan],
-        runs: Sequence[tuple[Sequence[FragmentScan], JoinedFragments | None]] | None = None,
-    ) -> None:
-        """Make a group of fragment scans. `runs` has runs of scans with their joined fragments, if known."""
-        self.scans = scans
-        self._snapshot = snapshot
-        self._files = files
-        self.runs = list(self._joined_runs()) if runs is None else runs
-
-    def some(self, numbers: Offsets) -> _Group:
-        """Return the group of the fragments with these numbers."""
-        if len(numbers) == len(self.scans):
-            return self
-        runs, first = [], 0
-        for scans, joined in self.runs:
-            low, high = numbers.searchsorted((first, first + len(scans)))
-            chosen = numbers[low:high] - first
-            if len(chosen):
-                some = [scans[number] for number in chosen]
-                runs.append((some, None if joined is None else joined.some(chosen)))
-            first += len(scans)
-        return _Group(self._snapshot, self._files, [scan for scans, _ in runs for scan in scans], runs)
-
-    def _joined_runs(self) -> Iterator[tuple[Sequence[FragmentScan], JoinedFragments | None]]:
-        """Yield runs of scans, with their fragments if these can be joined."""
-        fragments = self._snapshot.manifest.fragment_by_id
-
-        def shape(scan: FragmentScan) -> object:
-            fragment = fragments[scan.fragment_id]
-            is_whole = scan.start == 0 and scan.end == fragment.num_rows
-            return shape_of(fragment) if is_whole and not self._files.checks else None
-
-        for one, scans in groupby(self.scans, shape):
-            run = list(scans)
-            alike = [fragments[scan.fragment_id] for scan in run]
-            yield run, None if one is None else JoinedFragments(self._snapshot, self._files, alike)
-
-
-class _GroupReader:
-    """Reader of some columns of groups of fragments."""
-
-    def __init__(
-        self, snapshot: Snapshot, projection: Projection, files: DataFiles, group_bytes: int
-    ) -> None:
-        self._group_bytes = group_bytes
-        self._projection = projection
-        self._fragments = snapshot.manifest.fragment_by_id
-        self._opener = FragmentOpener(snapshot, projection, files)
-        # Decoded bytes of the columns for each byte of the files. This is known from the group before.
-        self._growth = 1.0
-
-    def fit(self, scans: Sequence[FragmentScan]) -> int:
-        """Return how many of the first scans, at least one, have about `group_bytes` of decoded columns."""
-        room = self._group_bytes / self._growth
-        for number, scan in enumerate(scans):
-            room -= self._file_bytes(scan)
-            if room < 0:
-                return number + 1
-        return len(scans)
-
-    def read(self, group: _Group) -> _ColumnArrays:
-        """Return all rows of the fragments of a group.
-
-        Raises:
-            TooManyBytes: the columns of several fragments take far more than `group_bytes`.
-        """
-        most_bytes = 2 * self._group_bytes if len(group.scans) > 1 else sys.maxsize
-        columns: _ColumnArrays = [[] for _ in self._projection.columns]
-        for scans, joined in group.runs:
-            for column, arrays in zip(columns, self._read_run(scans, joined, most_bytes), strict=True):
-                column += arrays
-        for number, arrays in enumerate(columns):
-            if len(arrays) > 1:
-                # More text or items of dictionaries than one array holds stay in several arrays.
-                with suppress(pa.ArrowCapacityError):
-                    columns[number] = [concat_arrays(arrays)]
-        num_bytes = sum([array.get_total_buffer_size() for arrays in columns for array in arrays])
-        self._growth = max(_LEAST_GROWTH, num_bytes / max(1, sum(map(self._file_bytes, group.scans))))
-        return columns
-
-    def _read_run(
-        self, scans: Sequence[FragmentScan], joined: JoinedFragments | None, most_bytes: int
-    ) -> _ColumnArrays:
-        """Return the rows of fragments, which may be joined."""
-        columns: list[list[pa.Array] | None] = [None] * len(self._projection.columns)
-        num_bytes = 0
-        if joined is not None:
-            for number, column in enumerate(self._projection.columns):
-                arrays = columns[number] = joined.read(column, most_bytes - num_bytes)
-                num_bytes += sum([array.get_total_buffer_size() for array in arrays or ()])
-                if num_bytes > most_bytes:
-                    raise TooManyBytes(f"{num_bytes} bytes")
-        others = [number for number, arrays in enumerate(columns) if arrays is None]
-        if others:
-            opened = [self._opener.open(scan) for scan in scans]
-            estimated = num_bytes + sum([_estimated_bytes(fragment, others) for fragment in opened])
-            if estimated > most_bytes:
-                raise TooManyBytes(f"{estimated} bytes")
-            for number in others:
-                reads = [ColumnRead(part, number, part.start, part.end, 1) for part in opened]
-                columns[number] = list(chain.from_iterable(run_reads(reads)))
-        return [arrays for arrays in columns if arrays is not None]
-
-    def _file_bytes(self, scan: FragmentScan) -> int:
-        return sum([file.size for file in self._fragments[scan.fragment_id].files])
-
-
-def _estimated_bytes(fragment: FragmentReader, columns: Sequence[int]) -> float:
-    width = sum([fragment.columns[number].bytes_per_row for number in columns])
-    return (fragment.scan.end - fragment.scan.start) * width

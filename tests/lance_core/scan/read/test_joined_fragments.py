@@ -18,7 +18,7 @@ import lance_core
 from lance_core.encodings.v2_1.page import LeafSlice
 from lance_core.file.v2_1 import joined_files
 from lance_core.file.v2_1.joined_files import JoinedFiles
-from lance_core.scan.run import small_fragments
+from lance_core.scan.run import fragment_groups, small_fragments
 from support.cases import Case
 from support.checks import PANICS
 from support.comparison import assert_tables_equal
@@ -258,7 +258,7 @@ def test_the_leaves_and_layouts_of_a_column_share_its_limit(
         lance_core.write_dataset(rows, path, mode="append" if k else "create", data_storage_version="2.2")
     limit = 80_000 if is_struct else 20_000
     monkeypatch.setattr(small_fragments, "_STREAM_BYTES", limit // 2)
-    monkeypatch.setattr(small_fragments._GroupReader, "fit", lambda _, scans: len(scans))
+    monkeypatch.setattr(fragment_groups.GroupReader, "fit", lambda _, scans: len(scans))
     decoded: list[int] = []
     read, decode = JoinedFiles.read, joined_files.decode_file_pages
 
