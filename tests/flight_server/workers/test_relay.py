@@ -138,21 +138,21 @@ def test_a_broken_connection_ends_on_the_other_side(relay: Started) -> None:
 def test_hosts_do_not_look_alike_to_workers(relay: Started) -> None:
     """T6: limits of one host are not those of all hosts together."""
     started, connect = relay
-    seen: list[str] = []
 
     def answer(connection: socket.socket) -> None:
-        seen.append(connection.getpeername()[0])
-        echo(connection)
+        connection.sendall(f"{connection.getpeername()[0]:15}".encode())
 
     started.use([Backend(answer).address])
-    port = connect().getpeername()
-    for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.2"):
-        with socket.create_connection(port, LIMIT_S, source_address=(host, 0)) as client:
-            client.sendall(b"x")
-            assert client.recv(1) == b"x"
-    assert seen[0] == seen[1] == "127.0.0.1"
-    assert len(set(seen[1:4])) == 3
-    assert seen[2] == seen[4]
+    address = connect().getpeername()
+
+    def seen_by_worker(host: str) -> str:
+        with socket.create_connection(address, LIMIT_S, source_address=(host, 0)) as client:
+            return client.recv(15, socket.MSG_WAITALL).decode().strip()
+
+    seen = [seen_by_worker(host) for host in ("127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.2")]
+    assert seen[0] == "127.0.0.1"
+    assert len(set(seen)) == 3
+    assert seen[1] == seen[3]
 
 
 def open_pipes() -> int:
