@@ -729,6 +729,10 @@ class FlatPage:
                 a null, and the bits of an offset. The pages of the items hold no lists.
         """
 
+    @property
+    def items(self) -> tuple[_Bytes, _Bytes, int, int] | None:
+        """The strings that the page was described with."""
+
 def decode_rows(
     pieces: Sequence[tuple[MiniBlocks | FlatPage, PieceReader, int, int]],
     kept: Sequence[tuple[_Numbers, int] | None],
@@ -765,11 +769,12 @@ def match_intervals(
     """
 
 def match_items(
-    piece: tuple[MiniBlocks, PieceReader, int, int], items: _Bytes, null: bool
+    piece: tuple[MiniBlocks | FlatPage, PieceReader, int, int], items: _Bytes, null: bool
 ) -> tuple[Block, int] | None:
     """Return which rows of pages with a dictionary have an item that matches; see `match_intervals`.
 
-    `items` has a byte per item: 1 if it matches, else 0. `null` says whether null matches.
+    `items` has a byte per item: 1 if it matches, else 0. `null` says whether null matches, where rows
+    without an item are null. (In a `FlatPage` they have item 0.)
     """
 
 def decode_batches(

@@ -154,6 +154,7 @@ T& given(T* object) {
 struct PyFlatPage {
   FlatPage page;
   std::vector<std::shared_ptr<Source>> sources;
+  nb::object items = nb::none();  // as they were given
   nb::object item_pages;
 };
 
@@ -165,7 +166,7 @@ using PyLists = std::tuple<nb::list, std::vector<size_t>, size_t, size_t, uint64
 void make_flat_page(PyFlatPage* self, size_t num_rows, unsigned bits, PyPart values,
                     const std::optional<PyPart>& validity, const std::optional<PyText>& text,
                     const std::optional<PyStrings>& items, const std::optional<PyLists>& lists) {
-  new (self) PyFlatPage{{num_rows, bits, {values.first, values.second}, {}, {}, {}, {}}, {}, {}};
+  new (self) PyFlatPage{{num_rows, bits, {values.first, values.second}, {}, {}, {}, {}}, {}, nb::none(), {}};
   if (validity) {
     self->page.validity = FilePart{validity->first, validity->second};
   }
@@ -177,6 +178,7 @@ void make_flat_page(PyFlatPage* self, size_t num_rows, unsigned bits, PyPart val
     const auto& [offsets, data, count, offset_bits] = *items;
     self->sources = {std::make_shared<Source>(offsets), std::make_shared<Source>(data)};
     self->page.items = Items{self->sources[0]->bytes(), self->sources[1]->bytes(), count, offset_bits, 0};
+    self->items = nb::cast(*items);
   }
   if (lists) {
     const auto& [pages, starts, first_item, num_items, null_adjustment, offset_bits] = *lists;
@@ -320,7 +322,8 @@ void bind_miniblock(nb::module_& m) {
   nb::class_<PyFlatPage>(m, "FlatPage")
       .def("__init__", &make_flat_page, nb::arg("num_rows"), nb::arg("bits"), nb::arg("values"),
            nb::arg("validity").none() = nb::none(), nb::arg("text").none() = nb::none(),
-           nb::arg("items").none() = nb::none(), nb::arg("lists").none() = nb::none());
+           nb::arg("items").none() = nb::none(), nb::arg("lists").none() = nb::none())
+      .def_prop_ro("items", [](const PyFlatPage& self) { return self.items; });
   m.def(
       "decode_rows",
       [](const std::vector<PyPiece>& pieces, const std::vector<std::optional<PyKept>>& kept) {
@@ -365,14 +368,14 @@ void bind_miniblock(nb::module_& m) {
       nb::arg("piece"), nb::arg("bits"), nb::arg("is_float"), nb::arg("bounds"), nb::arg("is_outside"));
   m.def(
       "match_items",
-      [](const std::tuple<const PyMiniBlocks*, PieceReader*, size_t, size_t>& piece, nb::handle items, bool null) {
+      [](const PyPiece& piece, nb::handle items, bool null) {
         Source source(items);
         MatchingItems matching{source.bytes(), null};
-        const auto& [pages, file, start, end] = piece;
-        const MiniBlocks& page = given(pages).page;
-        PieceReader& reader = given(file);
-        size_t from = start, to = end;
-        return matched_rows([&] { return match_items(page, reader, from, to, matching); });
+        PieceReader& file = given(std::get<1>(piece));
+        size_t start = std::get<2>(piece), end = std::get<3>(piece);
+        return with_pages(std::get<0>(piece), [&](const auto& page) {
+          return matched_rows([&] { return match_items(page, file, start, end, matching); });
+        });
       },
       nb::arg("piece"), nb::arg("items"), nb::arg("null"));
   m.def(

@@ -214,24 +214,13 @@ MatchedRows match_numbers(const Pages& page, PieceReader& file, size_t start, si
   return match_blocks(page, file, start, end, intervals.bits / 8, false, intervals.is_outside, find);
 }
 
-}  // namespace
-
-MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
-                            const Intervals& intervals) {
-  return match_numbers(page, file, start, end, intervals);
-}
-
-MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t start, size_t end,
-                            const Intervals& intervals) {
-  return match_numbers(page, file, start, end, intervals);
-}
-
-MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
-                        const MatchingItems& items) {
+// Decodes the indices of a page with a dictionary, and looks up each.
+template <class Pages>
+MatchedRows match_indices(const Pages& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items) {
   if (!page.items || items.items.size != page.items->count) {
     corrupt("results for %zu items", items.items.size);
   }
-  MiniBlocks indices = page;
+  Pages indices = page;
   indices.items.reset();
   return match_blocks(indices, file, start, end, page.bits / 8, items.null, false,
                       [&](const uint8_t* data, size_t count, uint64_t* words) {
@@ -246,6 +235,27 @@ MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start,
                             return find_items<uint64_t>(data, count, items.items, words);
                         }
                       });
+}
+
+}  // namespace
+
+MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals) {
+  return match_numbers(page, file, start, end, intervals);
+}
+
+MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals) {
+  return match_numbers(page, file, start, end, intervals);
+}
+
+MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                        const MatchingItems& items) {
+  return match_indices(page, file, start, end, items);
+}
+
+MatchedRows match_items(const FlatPage& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items) {
+  return match_indices(page, file, start, end, items);
 }
 
 }  // namespace lance

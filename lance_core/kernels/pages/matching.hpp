@@ -46,5 +46,6 @@ MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t star
 // The same for pages with a dictionary: looks up the index of each row.
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
                         const MatchingItems& items);
+MatchedRows match_items(const FlatPage& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items);
 
 }  // namespace lance

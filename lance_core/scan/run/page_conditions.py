@@ -136,7 +136,7 @@ class PageCondition:
         if one.list_type is not None or one.leaf_type != self.column.type:
             return None
         pages = one.pages
-        if isinstance(pages, kernels.MiniBlocks) and pages.items is not None:
+        if pages.items is not None:
             found = self._by_items(one, *pages.items)
             piece = pages, one.reader, one.start, one.end
             matched = None if found is None else kernels.match_items(piece, *found)
@@ -157,7 +157,10 @@ class PageCondition:
         from lance_core.expressions.evaluate import passing
 
         buffers = [pa.py_buffer(part) for part in (offsets, data) if part is not None]
-        items = pa.Array.from_buffers(one.leaf_type, num_items, [None, *buffers])
+        validity = None
+        if isinstance(one.pages, kernels.FlatPage):  # its item 0 is null
+            validity = pa.array(np.arange(num_items) > 0).buffers()[1]
+        items = pa.Array.from_buffers(one.leaf_type, num_items, [validity, *buffers])
         name = self.column.path[0]
         try:
             found = passing(self.expression, pa.record_batch({name: items}))
