@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
-from support.draws import draws
+from support.runs.draws import draws
 from support.twins import inputs
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lance_core.kernels import Descriptor, PieceReader, close_unused_descriptors
-from support.descriptors import open_below
+from support.processes.descriptors import open_below
 from support.twins import inputs
 
 SIZE = 3000

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
-from support.each_case import each_case
+from support.runs.each_case import each_case
 from support.twins import inputs
 from support.twins.compression import decompress_lz4
 

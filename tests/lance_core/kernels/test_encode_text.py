@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, SymbolTable
-from support.each_case import each_case
+from support.runs.each_case import each_case
 from support.twins import fsst, inputs, values
 
 TEXTS = st.lists(st.binary(max_size=30), min_size=1, max_size=60)

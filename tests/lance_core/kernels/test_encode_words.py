@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
-from support.each_case import each_case
+from support.runs.each_case import each_case
 from support.twins import inputs, packing, values
 
 WORDS = (8, 16, 32, 64)

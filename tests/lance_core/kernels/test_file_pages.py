@@ -18,7 +18,7 @@ from lance_core.file.metadata import read_file_metadata
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2
 from lance_core.storage.local import LocalStorage
-from support.draws import draws
+from support.runs.draws import draws
 from support.twins import values
 
 COUNTS = ("num_items", "num_dictionary_items", "num_visible_items")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
-from support.draws import draws
-from support.each_case import each_case
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 from support.twins import inputs
 
 

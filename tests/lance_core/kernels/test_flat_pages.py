@@ -25,8 +25,8 @@ from lance_core.kernels import (
     match_intervals,
     take_rows,
 )
-from support.descriptors import kept_open
-from support.draws import draws
+from support.processes.descriptors import kept_open
+from support.runs.draws import draws
 from support.twins import inputs
 
 NUMBERS = [pa.int8(), pa.uint16(), pa.int32(), pa.float64(), pa.decimal128(20, 2)]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, OffsetOverflow
-from support.draws import draws
+from support.runs.draws import draws
 from support.twins import inputs, values
 
 INDEX_BITS = (8, 16, 32, 64)

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.kernels import CorruptData, PieceReader
-from support.descriptors import kept_open
-from support.draws import draws
+from support.processes.descriptors import kept_open
+from support.runs.draws import draws
 from support.twins import inputs
 
 NEVER = 1 << 60

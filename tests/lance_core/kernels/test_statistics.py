@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData
-from support.draws import draws
+from support.runs.draws import draws
 from support.twins import inputs, zones
 
 INTEGERS = [("signed", 8), ("signed", 16), ("signed", 32), ("signed", 64), ("signed", 128), ("signed", 256)]

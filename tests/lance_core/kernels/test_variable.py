@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import CorruptData, OffsetOverflow
-from support.draws import draws
+from support.runs.draws import draws
 from support.twins import inputs, values
 
 texts = st.lists(st.binary(max_size=20), max_size=20)

@@ -18,8 +18,8 @@ from lance_core.kernels import (
     nearest_vectors,
     vector_distances,
 )
-from support.descriptors import kept_open
-from support.each_case import each_case
+from support.processes.descriptors import kept_open
+from support.runs.each_case import each_case
 from support.twins import vectors as twin
 
 DTYPES: dict[str, type[np.generic]] = {
