@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.disk import do_not_wait_for_the_disk
-from support.draws import choose_profile
-from support.leftovers import Places, redirect_temporary_files
-from support.server import RunningServer, serving, start_server
+from support.processes.disk import do_not_wait_for_the_disk
+from support.runs.draws import choose_profile
+from support.runs.leftovers import Places, redirect_temporary_files
+from support.servers.server import RunningServer, serving, start_server
 
 if TYPE_CHECKING:
-    from support.s3 import S3
-    from support.served import Root, StartServer
+    from support.servers.served import Root, StartServer
+    from support.stores.s3 import S3
 
 _BEFORE = pytest.StashKey[Places]()
 _LEFT = pytest.StashKey[list[str]]()
@@ -129,7 +129,7 @@ def _no_wait_for_the_disk() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Root:
     """A folder of datasets, for tests that leave them as they are."""
-    from support.served import write_root  # which imports the reference
+    from support.servers.served import write_root  # which imports the reference
 
     return write_root(tmp_path_factory.mktemp("served"))
 
@@ -144,7 +144,7 @@ def server(root: Root, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
     """An S3 server for all tests, each with buckets of its own: its start takes seconds of a processor."""
-    from support.s3 import s3_server  # which imports boto3
+    from support.stores.s3 import s3_server  # which imports boto3
 
     with s3_server(tmp_path_factory.mktemp("s3") / "log") as server:
         yield server

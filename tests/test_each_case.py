@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 
 def test_all_cases_run_with_their_fixtures_and_directories(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.leftovers import REPOSITORY, Places
+from support.runs.leftovers import REPOSITORY, Places
 
 _TEST = """
 import tempfile

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from support.leftovers import REPOSITORY
+from support.runs.leftovers import REPOSITORY
 
 PACKAGES = {"lance_core", "flight_server", "flight_client", "spark_pipeline"}
 _IMPORTS = "import lance_core, flight_server, flight_client, spark_pipeline"

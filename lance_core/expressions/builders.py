@@ -350,16 +350,19 @@ def negation(operand: Expression) -> Expression:
 
 def conjunction(parts: Sequence[Expression]) -> Expression:
     """Return the AND of all parts as one node."""
-    flat = [inner for part in parts for inner in (part.operands if isinstance(part, And) else (part,))]
-    flat = [boolean(part) for part in flat]
-    return flat[0] if len(flat) == 1 else And(tuple(flat))
+    return _joined(And, parts)
 
 
 def disjunction(parts: Sequence[Expression]) -> Expression:
     """Return the OR of all parts as one node."""
-    flat = [inner for part in parts for inner in (part.operands if isinstance(part, Or) else (part,))]
+    return _joined(Or, parts)
+
+
+def _joined(kind: type[And] | type[Or], parts: Sequence[Expression]) -> Expression:
+    """Return one node of all parts, and of the operands of parts that are such nodes themselves."""
+    flat = [inner for part in parts for inner in (part.operands if isinstance(part, kind) else (part,))]
     flat = [boolean(part) for part in flat]
-    return flat[0] if len(flat) == 1 else Or(tuple(flat))
+    return flat[0] if len(flat) == 1 else kind(tuple(flat))
 
 
 def boolean(operand: Expression) -> Expression:

@@ -149,7 +149,7 @@ def parse_file_pages(
 
     Returns:
         The distinct layouts, as the number of the field of `PageLayout` and its message without the counts
-        of one page; and one record per file, see `pages/file_pages.hpp`.
+        of one page; and one record per file, see `metadata/file_pages.hpp`.
     """
 
 def join_ranges(data: _Bytes, offsets: _Numbers, sizes: _Numbers) -> Block:

@@ -1,7 +1,7 @@
 """Storage of the local machine, with positional reads.
 
 Arrays never point into a mapped file: if a mapped file is truncated, the next access kills the process. Only
-single values are copied out of a map, under a guard (`kernels/base/file_map.hpp`), after many of them were
+single values are copied out of a map, under a guard (`kernels/files/file_map.hpp`), after many of them were
 requested.
 """
 

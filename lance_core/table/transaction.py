@@ -88,11 +88,7 @@ def overwrite(
     `config` is added to the settings of the table. Only a new table can get `initial_bases`.
     """
     operation = transaction.overwrite
-    operation.SetInParent()
-    operation.fragments.extend(fragments)
-    operation.schema.extend(schema.messages)
-    for key, data in schema.raw_metadata.items():
-        operation.schema_metadata[key] = data
+    _replace_content(operation, fragments, schema)
     for key, text in (config or {}).items():
         operation.config_upsert_values[key] = text
     operation.initial_bases.extend(initial_bases)
@@ -177,11 +173,7 @@ def merge(
     `preserves_nullability` says that no column became required which rows appended meanwhile may lack.
     """
     operation = transaction.merge
-    operation.SetInParent()
-    operation.fragments.extend(fragments)
-    operation.schema.extend(schema.messages)
-    for key, data in schema.raw_metadata.items():
-        operation.schema_metadata[key] = data
+    _replace_content(operation, fragments, schema)
     operation.preserves_nullability = preserves_nullability
     return transaction
 
@@ -367,3 +359,16 @@ def read_transaction(storage: Storage, manifest: Manifest) -> Transaction:
         return Transaction.FromString(data)
     except DecodeError:
         raise CorruptFileError("transaction does not decode", file=name) from None
+
+
+def _replace_content(
+    operation: Transaction.Overwrite | Transaction.Merge,
+    fragments: Iterable[table_pb2.DataFragment],
+    schema: Schema,
+) -> None:
+    """Set the fragments and the schema that an operation gives the table."""
+    operation.SetInParent()
+    operation.fragments.extend(fragments)
+    operation.schema.extend(schema.messages)
+    for key, data in schema.raw_metadata.items():
+        operation.schema_metadata[key] = data

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from spark_pipeline.jobs.executor_tasks import run_tasks
 from spark_pipeline.jobs.job import about, job
-from spark_pipeline.jobs.outcome import Outcome
+from spark_pipeline.jobs.outcome import Outcome, earlier_outcome
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import RunOptions
 
@@ -48,9 +48,8 @@ def compact(spark: SparkSession, server: Server, options: CompactOptions) -> Out
     dataset = options.dataset
     client = server.client()
     transaction_id = options.transaction_id or str(uuid4())
-    done = client.find_transaction(dataset, transaction_id)
-    if done is not None:
-        return Outcome(dataset, done.version, was_done=True)
+    if (earlier := earlier_outcome(client, dataset, transaction_id)) is not None:
+        return earlier
     wanted = dict(options.options or {})
     if options.target_rows is not None:
         wanted["target_rows_per_fragment"] = options.target_rows

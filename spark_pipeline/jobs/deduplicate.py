@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from flight_client import InvalidInputError
 from spark_pipeline.jobs.fragment_rows import ROW_ADDRESS, fragment_rows
 from spark_pipeline.jobs.job import about, job
-from spark_pipeline.jobs.outcome import Outcome
+from spark_pipeline.jobs.outcome import Outcome, earlier_outcome
 from spark_pipeline.jobs.selection import column_named, ordering, parse_order
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import RunOptions
@@ -60,9 +60,8 @@ def deduplicate(spark: SparkSession, server: Server, options: DeduplicateOptions
     dataset, keys = options.dataset, options.keys
     client = server.client()
     transaction_id = options.transaction_id or str(uuid4())
-    done = client.find_transaction(dataset, transaction_id)
-    if done is not None:
-        return Outcome(dataset, done.version, was_done=True)
+    if (earlier := earlier_outcome(client, dataset, transaction_id)) is not None:
+        return earlier
     opened = client.dataset(dataset)
     fragments = client.fragments(opened.name, version=opened.version, branch=opened.branch)
     order = [parse_order(column) for column in options.keep_by]

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from flight_client import LanceError
 from spark_pipeline.jobs.executor_tasks import run_tasks
 from spark_pipeline.jobs.job import about, job
-from spark_pipeline.jobs.outcome import Outcome
+from spark_pipeline.jobs.outcome import Outcome, earlier_outcome
 from spark_pipeline.jobs.server import Server
 from spark_pipeline.jobs.shared_options import RunOptions
 
@@ -61,9 +61,8 @@ def index(spark: SparkSession, server: Server, options: IndexOptions) -> Outcome
     dataset = options.dataset
     client = server.client()
     transaction_id = options.transaction_id or str(uuid4())
-    done = client.find_transaction(dataset, transaction_id)
-    if done is not None:
-        return Outcome(dataset, done.version, was_done=True)
+    if (earlier := earlier_outcome(client, dataset, transaction_id)) is not None:
+        return earlier
     count = options.segments or spark.sparkContext.defaultParallelism
     groups = _groups(client.fragments(dataset), count)
     model = None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from flight_client import WriteResult
+from flight_client import Client, WriteResult
 
 
 @dataclass(frozen=True)
@@ -34,3 +34,9 @@ class Outcome:
         return Outcome(
             target, written.version, written.rows, written.bytes, written.fragments, was_done, details
         )
+
+
+def earlier_outcome(client: Client, dataset: str, transaction_id: str) -> Outcome | None:
+    """Return the outcome of a run that made a version with this transaction id, None if there was none."""
+    done = client.find_transaction(dataset, transaction_id)
+    return None if done is None else Outcome(dataset, done.version, was_done=True)

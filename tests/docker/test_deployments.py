@@ -18,7 +18,7 @@ import yaml
 
 from flight_server.configuration.values import parse_bytes
 from flight_server.settings import Settings
-from support.leftovers import REPOSITORY
+from support.runs.leftovers import REPOSITORY
 
 DOCKER = REPOSITORY / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text(encoding="utf-8"))

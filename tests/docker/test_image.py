@@ -17,10 +17,10 @@ import pytest
 import flight_client
 import lance_core
 from flight_server.security.accounts import hash_token, make_token
-from support.image import Container, Image, opened_image, running
-from support.leftovers import REPOSITORY
-from support.network import free_port
-from support.secure_server import Certificate
+from support.runs.leftovers import REPOSITORY
+from support.servers.image import Container, Image, opened_image, running
+from support.servers.network import free_port
+from support.servers.secure_server import Certificate
 
 BUILDER = REPOSITORY / "scripts" / "build_image.py"
 MOST_BYTES = 350_000_000

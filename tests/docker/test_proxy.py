@@ -20,11 +20,11 @@ import pytest
 import flight_client
 import lance_core
 from flight_server.security.accounts import hash_token
-from support.leftovers import REPOSITORY
-from support.network import free_port
-from support.raw_flight import call_on, command_descriptor
-from support.secure_server import Certificate
-from support.server import RunningServer, start_server
+from support.clients.raw_flight import call_on, command_descriptor
+from support.runs.leftovers import REPOSITORY
+from support.servers.network import free_port
+from support.servers.secure_server import Certificate
+from support.servers.server import RunningServer, start_server
 
 CONFIGURATION = REPOSITORY / "docker" / "compose" / "nginx.conf"
 TOKEN = "a token of the tests of the proxy"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.s3 import S3
-from support.server import serving
+from support.servers.server import serving
+from support.stores.s3 import S3
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,6 +1,7 @@
 """docs/architecture.md says that imports point down only, and has a picture of the folders.
+docs/development.md has tables of the folders of kernels and of test support.
 
-Here the imports are read, and the folders are compared with the picture.
+Here the imports are read, and the folders are compared with the picture and the tables.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 
 import pytest
 
-from support.source_files import ROOT, import_graph, imported_modules, modules, modules_in_circles
+from support.runs.source_files import ROOT, import_graph, imported_modules, modules, modules_in_circles
 
 PACKAGES = ("lance_core", "flight_server", "flight_client", "spark_pipeline")
 LAYERS = [
@@ -125,6 +126,37 @@ def test_the_picture_has_the_layers_in_order() -> None:
     drawn = [name for line in box.splitlines() for name in re.findall(r"(\w+)/", line[:50])]
     heights = [HEIGHT[name] for name in drawn if name in HEIGHT]
     assert heights == sorted(heights, reverse=True)
+
+
+def folders_of_table(title: str) -> list[str]:
+    """Return the folders that the first column of a table of docs/development.md lists, in order."""
+    page = (ROOT / "docs" / "development.md").read_text(encoding="utf-8")
+    table = page.split(f"| folder of `{title}` |", 1)[1].split("\n\n", 1)[0]
+    return re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+
+@pytest.mark.parametrize("place", ["lance_core/kernels", "tests/support"])
+def test_a_table_says_what_each_folder_is_for(place: str) -> None:
+    """A folder has at most 20 files, so that a newcomer finds one by looking through the names."""
+    sizes = {
+        folder.name: sum(file.suffix in {".py", ".hpp", ".cpp"} for file in folder.iterdir())
+        for folder in (ROOT / place).iterdir()
+        if folder.is_dir()
+    }
+    sizes = {name: size for name, size in sizes.items() if size}
+    assert sorted(folders_of_table(place)) == sorted(sizes)
+    assert max(sizes.values()) <= 20, sizes
+
+
+def test_kernels_include_only_folders_above_them() -> None:
+    rooms = folders_of_table("lance_core/kernels")
+    wrong = [
+        f"{path.relative_to(ROOT)} includes {other}"
+        for path in (ROOT / "lance_core" / "kernels").glob("*/*.[ch]pp")
+        for other in re.findall(r'#include "(\w+)/', path.read_text(encoding="utf-8"))
+        if rooms.index(other) > rooms.index(path.parent.name)
+    ]
+    assert not wrong, wrong
 
 
 def test_the_jobs_are_imported_when_they_are_asked_for() -> None:

@@ -14,8 +14,8 @@ from pyarrow import csv, parquet
 from typer.main import get_command
 
 from flight_server.cli import app
-from support.command_line import run_verb
-from support.server import RunningServer, serving
+from support.clients.command_line import run_verb
+from support.servers.server import RunningServer, serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
 TRIPS = pa.table(

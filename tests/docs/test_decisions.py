@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
 RECORDS = sorted((ROOT / "docs" / "decisions").glob("*.md"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.spark import JAVA_OPTIONS
+from support.spark.settings import JAVA_OPTIONS
 
 ROOT = Path(__file__).parents[2]
 URI_IN_EXAMPLES = "grpc://127.0.0.1:8815"

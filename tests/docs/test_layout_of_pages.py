@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
 MOST_COLUMNS = 120

@@ -17,7 +17,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 ROOT = Path(__file__).parents[2]
 CODE = ("*.py", "*.pyi", "*.cpp", "*.hpp", "*.proto")

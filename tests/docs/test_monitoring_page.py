@@ -15,10 +15,10 @@ import yaml
 
 import lance_core
 from flight_server.errors import FLIGHT_CLASSES
-from support.collector import collecting
-from support.http import Scrape
-from support.puts import put
-from support.server import RunningServer, serving
+from support.clients.http import Scrape
+from support.clients.puts import put
+from support.servers.collector import collecting
+from support.servers.server import RunningServer, serving
 
 PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text(encoding="utf-8")
 LISTED = re.findall(r"`((?:lance_flight|process)_\w+)(?:\{([\w, ]+)\})?`:?", PAGE)

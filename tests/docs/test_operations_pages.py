@@ -19,7 +19,7 @@ import flight_client.errors
 import flight_server.errors
 import lance_core.errors
 from flight_server.settings import Settings
-from support.documented_commands import DocumentedCommands
+from support.clients.documented_commands import DocumentedCommands
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "operations"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.source_files import ROOT, imported_modules, modules
+from support.runs.source_files import ROOT, imported_modules, modules
 
 SCRIPT = ROOT / "scripts" / "update_public_names.py"
 COMMANDS = "spark_pipeline.__main__.app"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.source_files import ROOT, imported_modules, modules
+from support.runs.source_files import ROOT, imported_modules, modules
 
 ROOMS = ("files", "plan", "read", "run", "take", "nearest", "text_search", "hybrid")
 """The rooms in their order: each imports only rooms before it. The modules beside the rooms import all."""

@@ -13,7 +13,7 @@ import pytest
 
 import flight_client
 import lance_core
-from support.server import RunningServer, start_server
+from support.servers.server import RunningServer, start_server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ import pytest
 
 import lance_core
 from lance_core.api import serving
-from support.source_files import ROOT, imported_modules, modules
+from support.runs.source_files import ROOT, imported_modules, modules
 
 # Rooms of flight_server, ground first; rooms of one line do not know each other. A room is a folder, or a
 # module beside the folders. The root is what the package offers, in its `__init__.py`.

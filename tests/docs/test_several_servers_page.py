@@ -12,9 +12,9 @@ import pytest
 from pyarrow import flight
 
 import lance_core
-from support.cluster import Cluster
-from support.server import RunningServer, start_server
-from support.waiting import wait_until
+from support.processes.waiting import wait_until
+from support.servers.cluster import Cluster
+from support.servers.server import RunningServer, start_server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "several-servers.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import flight_client
-from support.server import RunningServer, serving
+from support.servers.server import RunningServer, serving
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ import pytest
 import flight_client
 from flight_server.service import Service
 from flight_server.settings import Settings
-from support.comparison import assert_tables_equal
-from support.secure_server import TOKEN, Certificate, SecureServer
-from support.served import Root
+from support.oracles.comparison import assert_tables_equal
+from support.servers.secure_server import TOKEN, Certificate, SecureServer
+from support.servers.served import Root
 
 HEADERS = {"X-Tenant": "shop"}
 

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 import flight_client
 import lance_core
 from flight_client import BlobFile
-from support.draws import draws
-from support.served import StartServer
-from support.server import serving
+from support.runs.draws import draws
+from support.servers.served import StartServer
+from support.servers.server import serving
 
 MIB = 1 << 20
 _SOURCE = np.random.default_rng(8)

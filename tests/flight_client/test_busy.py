@@ -14,8 +14,8 @@ from pyarrow import flight
 import flight_client
 from flight_client.errors import from_flight
 from flight_client.network.retries import Retries
-from support.held_uploads import end_after, held_upload
-from support.served import StartServer
+from support.clients.held_uploads import end_after, held_upload
+from support.servers.served import StartServer
 
 ROWS = pa.table({"n": [1, 2, 3]})
 

@@ -17,11 +17,11 @@ from pyarrow import flight
 
 import flight_client
 from flight_server.security.accounts import hash_token
-from support.comparison import assert_tables_equal
-from support.secure_server import Authority
-from support.served import Root
-from support.server import serving
-from support.tokens import (
+from support.oracles.comparison import assert_tables_equal
+from support.servers.secure_server import Authority
+from support.servers.served import Root
+from support.servers.server import serving
+from support.servers.tokens import (
     AUDIENCE,
     ISSUER,
     OTHER_TOKEN,

@@ -19,9 +19,9 @@ import pytest
 
 import flight_client
 from flight_client import InvalidInputError, RemoteDataset
-from support.comparison import assert_tables_equal
-from support.served import Root
-from support.server import RunningServer, serving
+from support.oracles.comparison import assert_tables_equal
+from support.servers.served import Root
+from support.servers.server import RunningServer, serving
 
 FIELD = pc.field
 

@@ -20,9 +20,9 @@ from polars.testing import assert_frame_equal
 
 import flight_client
 from flight_client import RemoteDataset, RemoteScanner
-from support.draws import draws
-from support.served import Root
-from support.server import serving
+from support.runs.draws import draws
+from support.servers.served import Root
+from support.servers.server import serving
 
 QUERIES = [
     "SELECT count(*) FROM trips",

@@ -6,7 +6,7 @@ import pickle
 
 from flight_client import errors as of_client
 from lance_core import errors as of_core
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 SHARED = sorted(
     name

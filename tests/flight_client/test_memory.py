@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 import lance_core
-from support.served import StartServer
+from support.servers.served import StartServer
 
 MIB = 1 << 20
 READ_AHEAD = 16 * MIB

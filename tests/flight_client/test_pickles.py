@@ -13,8 +13,8 @@ from pyspark import cloudpickle
 
 import flight_client
 from flight_client import RemoteDataset
-from support.comparison import assert_tables_equal
-from support.workers import first_rows, load, read_endpoint, rows_of, side_by_side, spawned
+from support.oracles.comparison import assert_tables_equal
+from support.processes.workers import first_rows, load, read_endpoint, rows_of, side_by_side, spawned
 
 LIBRARIES = pytest.mark.parametrize("library", [pickle, cloudpickle], ids=["pickle", "cloudpickle"])
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import flight_client
-from support.forked import run_script
-from support.served import StartServer
+from support.processes.forked import run_script
+from support.servers.served import StartServer
 
 NUM_ROWS = 160_000
 

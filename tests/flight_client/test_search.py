@@ -27,11 +27,11 @@ from flight_server.cli import app
 from flight_server.proto.command_pb2 import Command
 from lance_core.api.dataset import VectorSearchQuery
 from lance_core.api.query import MatchQuery
-from support.cluster import Cluster
-from support.each_case import each_case
-from support.nearest import expected_ids, lattice, vector_table
-from support.server import serving
-from support.texts import random_rows
+from support.runs.each_case import each_case
+from support.searches.nearest import expected_ids, lattice, vector_table
+from support.searches.texts import random_rows
+from support.servers.cluster import Cluster
+from support.servers.server import serving
 
 QUERY = [1.0, 0.0, -1.0, 2.0, 0.0, 1.0]
 

@@ -17,9 +17,9 @@ import lance_core
 from flight_client import InvalidInputError, RemoteDataset, UnsupportedFeatureError
 from flight_server.proto.command_pb2 import Command
 from lance_core.api.query import MatchQuery, PhraseQuery
-from support.command_line import run_verb
-from support.server import serving
-from support.texts import random_rows
+from support.clients.command_line import run_verb
+from support.searches.texts import random_rows
+from support.servers.server import serving
 
 QUERIES = [
     "alpha rare1",

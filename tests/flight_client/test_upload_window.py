@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 import flight_client
-from support.waiting import wait_until
+from support.processes.waiting import wait_until
 
 BATCH = pa.record_batch({"x": np.zeros(1 << 18)})
 MIB = 1 << 20

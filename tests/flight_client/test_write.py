@@ -17,7 +17,7 @@ import pytest
 from pyarrow import flight
 
 import flight_client
-from support.served import StartServer
+from support.servers.served import StartServer
 
 ROWS = pa.table({"n": pa.array([1, 2, 3]), "s": ["a", None, "c"]})
 

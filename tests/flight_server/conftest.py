@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyarrow import flight
 
-from support.server import serving
+from support.servers.server import serving
 
 # fmt: off
 _ESCAPES = [

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.command_line import run_verb
-from support.raw_flight import SERVICE, call, path_descriptor, scan_json, ticket
-from support.served import Root, StartServer
-from support.server import RunningServer
+from support.clients.command_line import run_verb
+from support.clients.raw_flight import SERVICE, call, path_descriptor, scan_json, ticket
+from support.servers.served import Root, StartServer
+from support.servers.server import RunningServer
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 AT_ONCE_S = 15.0

@@ -37,8 +37,8 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.scan.run.batch_cutter import BatchRun
-from support.puts import flight_data, ipc_messages
-from support.raw_flight import action, call, criteria, path_descriptor, ticket
+from support.clients.puts import flight_data, ipc_messages
+from support.clients.raw_flight import action, call, criteria, path_descriptor, ticket
 
 SECRET = "/srv/secret/place"
 

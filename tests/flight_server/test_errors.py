@@ -38,8 +38,7 @@ from lance_core.errors import (
     VersionNotFoundError,
 )
 from lance_core.scan.plan.scan_plan import FragmentScan
-from support.each_case import each_case
-from support.raw_flight import (
+from support.clients.raw_flight import (
     Outcome,
     action,
     call,
@@ -50,8 +49,9 @@ from support.raw_flight import (
     scan_json,
     ticket,
 )
-from support.served import Root
-from support.server import RunningServer, signing_key_of
+from support.runs.each_case import each_case
+from support.servers.served import Root
+from support.servers.server import RunningServer, signing_key_of
 
 ROOT = "/srv/data"
 

@@ -17,11 +17,11 @@ from pyarrow import flight
 
 import lance_core
 from flight_server.logs import without_secrets
-from support.actions import act, stage
-from support.puts import put
-from support.raw_flight import action, call, path_descriptor, scan_json
-from support.served import StartServer
-from support.server import RunningServer
+from support.clients.actions import act, stage
+from support.clients.puts import put
+from support.clients.raw_flight import action, call, path_descriptor, scan_json
+from support.servers.served import StartServer
+from support.servers.server import RunningServer
 
 TABLE = pa.table({"id": list(range(10)), "name": ["x"] * 10})
 SECRET = "a-secret-that-nobody-may-see"

@@ -13,7 +13,7 @@ from flight_server.cli.server_options import _OPTIONS
 from flight_server.configuration.values import parse_bytes
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from pyarrow import flight
 import flight_client
 import lance_core
 from flight_server.limits.wire import WireChoice
-from support.server import RunningServer, serving
-from support.slow_network import slow_network
+from support.servers.server import RunningServer, serving
+from support.servers.slow_network import slow_network
 
 MIB = 1 << 20
 ROWS = 1 << 21

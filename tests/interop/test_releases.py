@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from lance_core.api.dataset import dataset
-from support.comparison import assert_tables_equal
-from support.each_case import each_case
-from support.reference import read_reference
+from support.oracles.comparison import assert_tables_equal
+from support.runs.each_case import each_case
+from support.tables.reference import read_reference
 
 FIXTURES = Path(__file__).parent / "fixtures"
 DATASETS = sorted(FIXTURES.glob("*/*.lance"))

@@ -14,7 +14,7 @@ import lance_core
 from lance_core.api.query import BoostQuery, MatchQuery
 from lance_core.arguments import named, named_arguments, refuse_wrong_types
 from lance_core.errors import ArgumentTypeError, IndexNotFoundError, InvalidInputError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 if TYPE_CHECKING:
     from nowhere import Nothing, nothing  # type: ignore[import-not-found]

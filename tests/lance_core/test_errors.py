@@ -4,7 +4,7 @@ import copy
 import pickle
 
 from lance_core import errors
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 BUILT_IN: dict[type[errors.LanceError], tuple[type[Exception], ...]] = {
     errors.InvalidInputError: (ValueError, OSError),

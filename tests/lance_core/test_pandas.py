@@ -19,7 +19,7 @@ import pytest
 
 import lance_core
 from lance_core.schema.arrow_values import array_of, array_of_scalars, array_of_texts, numbers_of, scalar_of
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 ROWS = 3000
 INDICES = {

@@ -15,7 +15,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from lance_core.file.metadata import read_file_metadata
 from lance_core.proto import encodings_v2_0_pb2, encodings_v2_1_pb2, table_pb2, transaction_pb2
 from lance_core.storage import LocalStorage
-from support.manifests import read_message
+from support.files.manifests import read_message
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -17,14 +17,14 @@ from pyarrow import flight
 
 import lance_core
 from lance_core.proto import table_pb2
-from support.cases import Case, sample
-from support.checks import check_local, expected_table
-from support.comparison import assert_tables_equal
-from support.legacy import VERSION, legacy_cases, write_legacy
-from support.manifests import edit_manifest, newest_manifest, read_message
-from support.products import of_this_run
-from support.reference import read_reference, write_reference
-from support.server import RunningServer, serving
+from support.files.manifests import edit_manifest, newest_manifest, read_message
+from support.oracles.checks import check_local, expected_table
+from support.oracles.comparison import assert_tables_equal
+from support.runs.products import of_this_run
+from support.servers.server import RunningServer, serving
+from support.tables.cases import Case, sample
+from support.tables.cases_0_1 import VERSION, legacy_cases, write_legacy
+from support.tables.reference import read_reference, write_reference
 
 BY_DEFAULT = 16
 """One of so many cases, beside those that have something first."""

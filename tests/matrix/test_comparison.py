@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.comparison import TableDifferenceError, assert_tables_equal
-from support.each_case import each_case
+from support.oracles.comparison import TableDifferenceError, assert_tables_equal
+from support.runs.each_case import each_case
 
 NAN_PAYLOADS = np.array([0x7FF8000000000000, 0x7FF8000000000001], np.uint64).view(np.float64)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from support.cases import LARGE_SIZE, Case, all_cases
-from support.checks import write_case
-from support.pages import features, page_layouts
-from support.reference import FILE_VERSIONS
+from support.files.pages import features, page_layouts
+from support.oracles.checks import write_case
+from support.tables.cases import LARGE_SIZE, Case, all_cases
+from support.tables.reference import FILE_VERSIONS
 
 IN_BOTH = {
     "mini_block_layout",

@@ -16,11 +16,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from support import damage
-from support.cases import Case, all_cases
-from support.cases_2_0 import cases_2_0
-from support.checks import write_case
-from support.legacy import legacy_cases, write_legacy
+from support.oracles.checks import write_case
+from support.tables.cases import Case, all_cases
+from support.tables.cases_0_1 import legacy_cases, write_legacy
+from support.tables.cases_2_0 import cases_2_0
 
 DEFAULT_MUTANTS = 600
 LONG_MUTANTS = 60_000
@@ -131,8 +130,8 @@ def _run_worker(
     wrong: list[str],
 ) -> tuple[int, str]:
     """(mutants finished, how the worker died or "")."""
-    command = [sys.executable, "-m", "support.damage", *map(str, (scratch, each, first, count, *seeds))]
-    tests = Path(damage.__file__).parent.parent
+    command = [sys.executable, "-m", "support.files.damage", *map(str, (scratch, each, first, count, *seeds))]
+    tests = Path(__file__).parents[1]
     # Arrow's own allocator reserves address space ahead, which a limit cannot tell from use.
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
     lines: SimpleQueue[str] = SimpleQueue()

@@ -18,15 +18,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import flight
 
-from support.cases import EVERY_SIZE_LEAVES, Case, all_cases, sample
-from support.cases_2_0 import cases_2_0
-from support.checks import expected_table, write_case, write_generated
-from support.comparison import assert_tables_equal
-from support.draws import draws
-from support.products import of_this_run
-from support.reference import FILE_VERSIONS
-from support.server import RunningServer, serving
-from support.strategies import cases
+from support.oracles.checks import expected_table, write_case, write_generated
+from support.oracles.comparison import assert_tables_equal
+from support.runs.draws import draws
+from support.runs.products import of_this_run
+from support.servers.server import RunningServer, serving
+from support.tables.cases import Case, all_cases, sample
+from support.tables.cases_2_0 import cases_2_0
+from support.tables.matrix_types import EVERY_SIZE_LEAVES
+from support.tables.reference import FILE_VERSIONS
+from support.tables.strategies import cases
 
 MOST_BATCH_BYTES = 2 << 20
 EVERY_NTH_OF_THE_REST = 18

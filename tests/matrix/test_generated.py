@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from support.cases import Case
-from support.checks import check_local, write_generated
-from support.draws import draws
-from support.reference import FILE_VERSIONS
-from support.strategies import cases
+from support.oracles.checks import check_local, write_generated
+from support.runs.draws import draws
+from support.tables.cases import Case
+from support.tables.reference import FILE_VERSIONS
+from support.tables.strategies import cases
 
 GENERATED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.errors import InvalidInputError
-from support.cases import Case, Column
-from support.cases_2_0 import present
-from support.checks import as_stored, check_local, expected_table, write_case
-from support.comparison import TableDifferenceError, assert_tables_equal
-from support.draws import draws
-from support.reference import PANICS
-from support.strategies import cases
+from support.oracles.checks import as_stored, check_local, expected_table, write_case
+from support.oracles.comparison import TableDifferenceError, assert_tables_equal
+from support.runs.draws import draws
+from support.tables.cases import Case, Column
+from support.tables.cases_2_0 import present
+from support.tables.reference import PANICS
+from support.tables.strategies import cases
 
 GENERATED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 VERSIONS = ("2.0", "2.1", "2.2")

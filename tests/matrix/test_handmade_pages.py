@@ -18,8 +18,7 @@ import zstandard
 
 import lance_core
 from lance_core.proto import encodings_v2_1_pb2 as pb
-from support.comparison import assert_tables_equal
-from support.handmade import (
+from support.files.handmade import (
     Chunk,
     HandmadePage,
     flat,
@@ -32,7 +31,8 @@ from support.handmade import (
     variable,
     write_handmade,
 )
-from support.reference import FILE_VERSIONS
+from support.oracles.comparison import assert_tables_equal
+from support.tables.reference import FILE_VERSIONS
 from support.twins.fsst import encode, symbol_table
 from support.twins.packing import pack_inline, pack_out_of_line
 

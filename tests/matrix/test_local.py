@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from support.cases import Case, all_cases, sample
-from support.checks import check_local, expected_table, write_case
-from support.products import of_this_run
+from support.oracles.checks import check_local, expected_table, write_case
+from support.runs.products import of_this_run
+from support.tables.cases import Case, all_cases, sample
 
 BY_DEFAULT = 16
 """One of so many cases, beside those that have something first."""

@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lance_core
-from support.cases import Case, all_cases
-from support.checks import check_local, expected_table, write_generated
-from support.comparison import assert_tables_equal
-from support.draws import draws
-from support.products import of_this_run
-from support.strategies import cases
+from support.oracles.checks import check_local, expected_table, write_generated
+from support.oracles.comparison import assert_tables_equal
+from support.runs.draws import draws
+from support.runs.products import of_this_run
+from support.tables.cases import Case, all_cases
+from support.tables.strategies import cases
 
 VERSIONS = ("2.1", "2.2")
 BY_DEFAULT = 16

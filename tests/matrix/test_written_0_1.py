@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.cases import Case, sample
-from support.checks import check_local, expected_table
-from support.legacy import ROWS_PER_BATCH, kept, legacy_cases
-from support.products import of_this_run
+from support.oracles.checks import check_local, expected_table
+from support.runs.products import of_this_run
+from support.tables.cases import Case, sample
+from support.tables.cases_0_1 import ROWS_PER_BATCH, kept, legacy_cases
 
 BY_DEFAULT = 16
 """One of so many cases, beside those that have something first."""

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.cases import Case, sample
-from support.cases_2_0 import cases_2_0
-from support.checks import check_local, expected_table
-from support.products import of_this_run
+from support.oracles.checks import check_local, expected_table
+from support.runs.products import of_this_run
+from support.tables.cases import Case, sample
+from support.tables.cases_2_0 import cases_2_0
 
 BY_DEFAULT = 16
 """One of so many cases, beside those that have something first."""

@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import flight_client
-from support.served import Root
-from support.server import RunningServer
-from support.spark_session import SharedSession
+from support.servers.served import Root
+from support.servers.server import RunningServer
+from support.spark.session import SharedSession
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -14,10 +14,10 @@ import flight_client
 from spark_pipeline import read
 from spark_pipeline.arrow_types import spark_schema
 from spark_pipeline.data_source import LanceFlightDataSource
-from support.secure_server import Authority
-from support.served import Root
-from support.server import serving
-from support.tokens import PASSWORD, TOKEN, write_accounts
+from support.servers.secure_server import Authority
+from support.servers.served import Root
+from support.servers.server import serving
+from support.servers.tokens import PASSWORD, TOKEN, write_accounts
 
 
 @pytest.fixture(scope="module")

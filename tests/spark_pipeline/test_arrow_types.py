@@ -18,8 +18,8 @@ from spark_pipeline.arrow_types import (
     to_spark,
 )
 from spark_pipeline.requested_types import check_requested
-from support.each_case import each_case
-from support.spark import ARRAYS
+from support.runs.each_case import each_case
+from support.spark.settings import ARRAYS
 
 EQUAL_ONLY = {"uint64", "timestamp_ns", "timestamp_zone"}
 """Columns whose values are equal in Spark, and shown otherwise."""

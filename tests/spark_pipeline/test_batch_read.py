@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 import flight_client
 import spark_pipeline
-from support.served import Root
-from support.spark import ARRAYS
+from support.servers.served import Root
+from support.spark.settings import ARRAYS
 
 FORMAT = "lance_flight"
 

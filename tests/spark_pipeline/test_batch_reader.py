@@ -13,7 +13,7 @@ import flight_client
 from flight_client import UnavailableError
 from spark_pipeline.batch_read import BatchReader, PushingReader
 from spark_pipeline.data_source import LanceFlightDataSource
-from support.served import Root, StartServer
+from support.servers.served import Root, StartServer
 
 
 def reader_of(**options: str) -> BatchReader:

@@ -17,7 +17,7 @@ import flight_client
 import spark_pipeline
 from spark_pipeline.batch_write import BatchWriter, Staged
 from spark_pipeline.data_source_options import Options
-from support.served import Root
+from support.servers.served import Root
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from spark_pipeline.arrow_types import spark_schema, to_spark
 from spark_pipeline.batch_write import BatchWriter
 from spark_pipeline.data_source import LanceFlightDataSource
 from spark_pipeline.data_source_options import Options
-from support.served import Root
-from support.spark import ARRAYS
+from support.servers.served import Root
+from support.spark.settings import ARRAYS
 
 ROWS = pa.table({"id": [1, 2, 3], "word": ["a", None, "c"]})
 

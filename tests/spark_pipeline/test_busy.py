@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import flight_client
-from support.held_uploads import end_after
-from support.server import serving
+from support.clients.held_uploads import end_after
+from support.servers.server import serving
 
 
 @pytest.mark.long

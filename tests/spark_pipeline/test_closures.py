@@ -9,7 +9,7 @@ from pyspark.sql import Row, SparkSession
 
 import flight_client
 import lance_core
-from support.served import Root
+from support.servers.served import Root
 
 
 def test_functions_hold_datasets(spark: SparkSession, client: flight_client.Client, served: Root) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType
 
 from spark_pipeline.arrow_types import spark_schema
 from spark_pipeline.filter_sql import to_sql
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 COLUMNS = pa.schema(
     [

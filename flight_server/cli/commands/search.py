@@ -10,8 +10,7 @@ from flight_server.cli.access import with_access
 from flight_server.cli.datasets.opening import open_target
 from flight_server.cli.datasets.target import Selection, Target
 from flight_server.cli.option_texts import parse_columns, parse_text_query
-from flight_server.cli.rendering import print_rows
-from flight_server.cli.values import json_lines, python_values
+from flight_server.cli.printed_rows import print_batches
 
 Method = Literal["rrf", "weighted"]
 Search = Literal["vector", "text"]
@@ -112,16 +111,7 @@ def search(
         prefilter=True,
     )
     with opened.read(selection) as found:
-        if as_json:
-            for batch in found.batches:
-                print(json_lines(batch), end="")
-            return
-        rows = [
-            values
-            for batch in found.batches
-            for values in zip(*(python_values(each) for each in batch.columns), strict=True)
-        ]
-    print_rows(found.schema.names, rows)
+        print_batches(found.schema.names, found.batches, as_json=as_json)
 
 
 def _vector_column(target: Target) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self, TypedDict
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 from lance_core.api.dataset_methods.opened import OpenedDataset, Reference, branch_uri
 from lance_core.errors import InvalidInputError
 from lance_core.scan.history import summarize_version
-from lance_core.storage import storage_for
+from lance_core.storage import Storage, storage_for
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot, open_snapshot, read_manifests
 from lance_core.table.versions import latest_version, list_versions, listed_manifests
@@ -122,10 +122,7 @@ class History(OpenedDataset):
         """
         from lance_core.maintenance.clone import clone_table
 
-        target = fspath(target_path)
-        options = self._storage_options if storage_options is None else storage_options
-        snapshot = clone_table(self._source(reference), storage_for(target, options))
-        return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
+        return self._clone(clone_table, target_path, reference, storage_options, arguments)
 
     def deep_clone(
         self,
@@ -151,9 +148,20 @@ class History(OpenedDataset):
         """
         from lance_core.maintenance.deep_clone import copy_table
 
+        return self._clone(copy_table, target_path, reference, storage_options, arguments)
+
+    def _clone(
+        self,
+        make: Callable[[Snapshot, Storage], Snapshot],
+        target_path: str | PathLike[str],
+        reference: Reference,
+        storage_options: Mapping[str, str] | None,
+        arguments: Mapping[str, Any],
+    ) -> Self:
+        """Make another dataset of a version of this one, and open it."""
         target = fspath(target_path)
         options = self._storage_options if storage_options is None else storage_options
-        snapshot = copy_table(self._source(reference), storage_for(target, options))
+        snapshot = make(self._source(reference), storage_for(target, options))
         return type(self)(target, storage_options=options, snapshot=snapshot, **arguments)
 
     def read_transaction(self, version: int) -> Transaction | None:

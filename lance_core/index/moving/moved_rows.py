@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyroaring
 
 Addresses = npt.NDArray[np.uint64]
@@ -180,3 +181,9 @@ def _starts(counts: Sequence[int]) -> _Numbers:
     """Return for each count the sum of the counts before it."""
     sums = np.cumsum([0, *counts], dtype=np.int64)
     return sums[:-1]
+
+
+def with_new_addresses(batch: pa.RecordBatch, place: int, rows: Moves) -> tuple[pa.RecordBatch, Flags]:
+    """Return a batch with new row addresses in column `place`, and flags that are false for removed rows."""
+    addresses, kept = rows.translate(batch.column(place).to_numpy().astype(np.uint64))
+    return batch.set_column(place, batch.schema.field(place), pa.array(addresses)), kept

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.writer_options import FileTail
 from lance_core.index.moving.copying import SegmentCopy
-from lance_core.index.moving.moved_rows import Moves
+from lance_core.index.moving.moved_rows import Moves, with_new_addresses
 from lance_core.index.moving.moved_sets import move_column, move_set
 from lance_core.index.row_sets import Map64, TreeMap
 from lance_core.index.scalar.btree.pages import PAGE_ROWS, PageTable
@@ -112,8 +111,7 @@ def _left(source: SourceFile, name: str, rows: Moves) -> Iterator[pa.RecordBatch
     """Yield the remaining rows, with new addresses in the column `name`."""
     place = source.arrow_schema.get_field_index(name)
     for batch in source.batches():
-        translated, kept = rows.translate(batch.column(place).to_numpy().astype(np.uint64))
-        moved = batch.set_column(place, batch.schema.field(place), pa.array(translated))
+        moved, kept = with_new_addresses(batch, place, rows)
         yield moved if kept.all() else moved.filter(pa.array(kept))
 
 

@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.writer_options import FileTail
 from lance_core.index.moving.copying import SegmentCopy
-from lance_core.index.moving.moved_rows import Flags, Moves
+from lance_core.index.moving.moved_rows import Flags, Moves, with_new_addresses
 from lance_core.index.moving.scalar import buffer_number
 from lance_core.index.segment_files import SourceFile
 from lance_core.index.vector.layouts import Codes, packed, transposed, transposed_back, unpacked
@@ -126,8 +126,7 @@ def _moved(
     for run in partitions.runs(source.rows_at_once):
         batch = source.read(start, start + sum(run))
         start += sum(run)
-        addresses, kept = rows.translate(batch.column(row_id).to_numpy().astype(np.uint64))
-        batch = batch.set_column(row_id, batch.schema.field(row_id), pa.array(addresses))
+        batch, kept = with_new_addresses(batch, row_id, rows)
         if keeps_places or kept.all():
             partitions.left += run
             yield batch

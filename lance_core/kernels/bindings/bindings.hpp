@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/variable.hpp"
-#include "codecs/inflate.hpp"
+#include "compression/inflate.hpp"
 #include "pages/levels.hpp"
 
 namespace lance {

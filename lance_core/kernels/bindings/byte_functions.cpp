@@ -5,10 +5,10 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
-#include "codecs/base64.hpp"
-#include "codecs/digests.hpp"
-#include "codecs/edit_distance.hpp"
-#include "codecs/message_fields.hpp"
+#include "functions/base64.hpp"
+#include "functions/digests.hpp"
+#include "functions/edit_distance.hpp"
+#include "metadata/message_fields.hpp"
 
 namespace lance {
 namespace {

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
+#include "compression/compress_lz4.hpp"
 #include "encode/bitpacking.hpp"
 #include "encode/builders.hpp"
 #include "encode/chunks.hpp"
@@ -12,7 +13,6 @@
 #include "encode/fsst.hpp"
 #include "encode/fullzip.hpp"
 #include "encode/levels.hpp"
-#include "encode/lz4.hpp"
 #include "encode/rows.hpp"
 #include "encode/runs.hpp"
 #include "encode/variable.hpp"

@@ -1,5 +1,5 @@
 // Python bindings of the kernels for the pages of many small files.
-#include "pages/file_pages.hpp"
+#include "metadata/file_pages.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/tuple.h>

@@ -3,7 +3,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "bindings/bindings.hpp"
-#include "codecs/xxhash.hpp"
+#include "compression/xxhash.hpp"
 #include "index/bloom.hpp"
 #include "index/roaring.hpp"
 #include "index/set_collector.hpp"

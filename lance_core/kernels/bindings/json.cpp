@@ -1,14 +1,13 @@
 // Python bindings of the kernels of JSON columns.
-#include "encode/json.hpp"
-
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include "bindings/bindings.hpp"
-#include "codecs/json_columns.hpp"
-#include "codecs/json_path.hpp"
-#include "codecs/json_text.hpp"
+#include "json/columns.hpp"
+#include "json/from_text.hpp"
+#include "json/path.hpp"
+#include "json/to_text.hpp"
 
 namespace lance {
 namespace {

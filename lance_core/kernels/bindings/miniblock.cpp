@@ -14,11 +14,11 @@
 #include <variant>
 
 #include "bindings/bindings.hpp"
+#include "filters/kept_rows.hpp"
+#include "filters/matching.hpp"
 #include "pages/arrow_rows.hpp"
 #include "pages/flat_page.hpp"
-#include "pages/kept_rows.hpp"
-#include "pages/matching.hpp"
-#include "pages/take_rows.hpp"
+#include "take/rows.hpp"
 
 namespace lance {
 namespace {

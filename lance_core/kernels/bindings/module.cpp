@@ -7,10 +7,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "base/checked_write.hpp"
-#include "base/crc32c.hpp"
 #include "base/flat.hpp"
-#include "base/io_counts.hpp"
 #include "base/pool.hpp"
 #include "base/variable.hpp"
 #include "bindings/bindings.hpp"
@@ -19,14 +16,17 @@
 #include "codecs/byte_stream_split.hpp"
 #include "codecs/fsst_ways.hpp"
 #include "codecs/runs.hpp"
+#include "files/checked_write.hpp"
+#include "files/crc32c.hpp"
+#include "files/io_counts.hpp"
+#include "filters/positions.hpp"
+#include "filters/statistics.hpp"
 #include "pages/chunks.hpp"
 #include "pages/end_offsets.hpp"
 #include "pages/fullzip.hpp"
 #include "pages/gather.hpp"
 #include "pages/levels.hpp"
-#include "pages/positions.hpp"
 #include "pages/rows.hpp"
-#include "pages/statistics.hpp"
 
 using namespace lance;
 

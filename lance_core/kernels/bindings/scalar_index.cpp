@@ -1,6 +1,6 @@
 // Python bindings of the kernels of index searches.
 #include "bindings/bindings.hpp"
-#include "search/values.hpp"
+#include "index/strings.hpp"
 
 namespace lance {
 

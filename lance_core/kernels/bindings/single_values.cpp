@@ -1,13 +1,13 @@
 // Python bindings of the kernels that pick single values.
-#include "pages/single_values.hpp"
+#include "take/single_values.hpp"
 
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include "base/pieces.hpp"
 #include "bindings/bindings.hpp"
+#include "files/pieces.hpp"
 
 namespace lance {
 

@@ -10,12 +10,12 @@
 
 #include "base/pool.hpp"
 #include "bindings/bindings.hpp"
-#include "search/best_rows.hpp"
-#include "search/clusters.hpp"
-#include "search/codes.hpp"
-#include "search/graph.hpp"
-#include "search/key_set.hpp"
-#include "search/rotated_codes.hpp"
+#include "index/key_set.hpp"
+#include "vectors/best_rows.hpp"
+#include "vectors/clusters.hpp"
+#include "vectors/codes.hpp"
+#include "vectors/graph.hpp"
+#include "vectors/rotated_codes.hpp"
 
 namespace lance {
 

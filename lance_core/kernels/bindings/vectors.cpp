@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <deque>
 
-#include "base/file_map.hpp"
-#include "base/pieces.hpp"
 #include "bindings/bindings.hpp"
-#include "search/nearest.hpp"
+#include "files/file_map.hpp"
+#include "files/pieces.hpp"
+#include "vectors/nearest.hpp"
 
 namespace lance {
 namespace {

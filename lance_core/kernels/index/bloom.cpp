@@ -1,7 +1,7 @@
 #include "index/bloom.hpp"
 
 #include "base/variable.hpp"
-#include "codecs/xxhash.hpp"
+#include "compression/xxhash.hpp"
 
 namespace lance {
 namespace {

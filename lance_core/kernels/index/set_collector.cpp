@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/variable.hpp"
-#include "codecs/xxhash.hpp"
+#include "compression/xxhash.hpp"
 
 namespace lance {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/pieces.hpp"
+#include "files/pieces.hpp"
 #include "pages/miniblock.hpp"
 
 namespace lance {

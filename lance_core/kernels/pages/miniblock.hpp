@@ -5,9 +5,9 @@
 
 #include <optional>
 
-#include "base/pieces.hpp"
 #include "codecs/fsst.hpp"
-#include "codecs/inflate.hpp"
+#include "compression/inflate.hpp"
+#include "files/pieces.hpp"
 #include "pages/chunks.hpp"
 #include "pages/levels.hpp"
 

@@ -80,7 +80,7 @@ class FileCache:
     """Cache of the data files and deletion files that were used last; thread-safe.
 
     The bytes of metadata and of deleted rows are limited. A file that leaves the cache is closed when no scan
-    uses it any more. How many descriptors are open is another matter: see `kernels/base/descriptor.hpp`.
+    uses it any more. How many descriptors are open is another matter: see `kernels/files/descriptor.hpp`.
 
     Attributes:
         checks: Whether a page is compared with its checksum when it is read first.

@@ -27,7 +27,7 @@ from lance_core.errors import (
 )
 from lance_core.storage import LocalStorage
 from lance_core.table.bases import BlobDirectory
-from support.forked import ForkedProcess
+from support.processes.forked import ForkedProcess
 
 CACHE_BYTES = 1 << 20
 

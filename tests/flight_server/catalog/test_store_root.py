@@ -26,11 +26,11 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.storage import storage_for
-from support.actions import act, stage
-from support.command_line import run_verb
-from support.puts import put
-from support.s3 import KEY, S3, SECRET, Exchange, Proxy, s3_proxy
-from support.server import RunningServer, serving, start_server
+from support.clients.actions import act, stage
+from support.clients.command_line import run_verb
+from support.clients.puts import put
+from support.servers.server import RunningServer, serving, start_server
+from support.stores.s3 import KEY, S3, SECRET, Exchange, Proxy, s3_proxy
 
 TABLE = pa.table({"id": np.arange(5000), "text": [f"text {i % 13}" for i in range(5000)]})
 
@@ -251,7 +251,7 @@ def test_a_store_that_fails_is_unavailable(s3: S3, root: str, tmp_path: Path, pr
         root, tmp_path / "log", LANCE_FLIGHT_STORAGE_OPTIONS_FILE=str(tmp_path / "options.json")
     )
     try:
-        from support.s3 import status
+        from support.stores.s3 import status
 
         assert read(server, flight.FlightDescriptor.for_path("plain")).num_rows == 100
         proxy.on(status(503))

@@ -11,11 +11,11 @@ import pytest
 from typer.main import get_command
 
 from flight_server.cli import app
-from support.command_line import run_verb
-from support.secure_server import Authority
-from support.served import Root
-from support.server import serving
-from support.tokens import OTHER_TOKEN, PASSWORD, TOKEN, write_accounts
+from support.clients.command_line import run_verb
+from support.servers.secure_server import Authority
+from support.servers.served import Root
+from support.servers.server import serving
+from support.servers.tokens import OTHER_TOKEN, PASSWORD, TOKEN, write_accounts
 
 
 @dataclass(frozen=True)

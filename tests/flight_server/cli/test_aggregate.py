@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.command_line import run_verb
-from support.server import serving
+from support.clients.command_line import run_verb
+from support.servers.server import serving
 
 TABLE = pa.table({"city": ["Porto", "Lund", None, "Lund"], "fare": [1.5, 2.0, 4.0, None]})
 

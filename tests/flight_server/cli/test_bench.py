@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from support.command_line import run_verb
-from support.served import Root
-from support.server import RunningServer
+from support.clients.command_line import run_verb
+from support.servers.served import Root
+from support.servers.server import RunningServer
 
 
 @pytest.fixture(params=["local", "remote"])

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from support.command_line import run_verb
-from support.server import serving
+from support.clients.command_line import run_verb
+from support.servers.server import serving
 
 LARGE = np.random.default_rng(2).bytes(5 << 20)
 VALUES = [b"first", None, b"", LARGE]

@@ -10,8 +10,8 @@ import lance
 import pyarrow as pa
 import pytest
 
-from support.command_line import run_verb as run
-from support.server import RunningServer, serving
+from support.clients.command_line import run_verb as run
+from support.servers.server import RunningServer, serving
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,9 @@ from typer.testing import Result
 
 from flight_server.cli import app
 from flight_server.cli.verbs import VERBS
-from support.command_line import run_verb
-from support.served import Root
-from support.server import RunningServer
+from support.clients.command_line import run_verb
+from support.servers.served import Root
+from support.servers.server import RunningServer
 
 Run = Callable[..., Result]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flight_server.settings import Settings
-from support.command_line import run_verb
+from support.clients.command_line import run_verb
 
 
 @pytest.fixture(autouse=True)

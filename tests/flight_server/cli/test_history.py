@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.command_line import run_verb as run
-from support.server import RunningServer, serving
+from support.clients.command_line import run_verb as run
+from support.servers.server import RunningServer, serving
 
 
 @pytest.fixture(scope="module")

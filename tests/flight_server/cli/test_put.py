@@ -17,10 +17,10 @@ from pyarrow import csv, feather, ipc, parquet
 from typer.testing import Result
 
 from flight_server.cli.commands.put import _send
-from support.command_line import run_verb
-from support.comparison import assert_tables_equal
-from support.puts import files_below
-from support.server import RunningServer, serving
+from support.clients.command_line import run_verb
+from support.clients.puts import files_below
+from support.oracles.comparison import assert_tables_equal
+from support.servers.server import RunningServer, serving
 
 TABLE = pa.table({"id": range(30_000), "name": [f"n{row}" for row in range(30_000)]})
 

@@ -20,8 +20,8 @@ from flight_server.cli.files import csv_files, json_files
 from flight_server.cli.files.text_values import Declared, Inferred, inferred_types
 from flight_server.cli.files.type_names import parse_type
 from lance_core.errors import InvalidInputError
-from support.command_line import run_verb
-from support.each_case import each_case
+from support.clients.command_line import run_verb
+from support.runs.each_case import each_case
 
 Put = Callable[..., Result]
 

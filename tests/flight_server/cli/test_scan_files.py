@@ -16,7 +16,7 @@ import zstandard
 from pyarrow import feather, ipc, parquet
 
 import lance_core
-from support.command_line import run_verb
+from support.clients.command_line import run_verb
 
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "int8": (pa.int8(), [-1, None, 5]),

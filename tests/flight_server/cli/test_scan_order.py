@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.command_line import run_verb
-from support.server import serving
+from support.clients.command_line import run_verb
+from support.servers.server import serving
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ import pytest
 from rich.cells import cell_len
 
 from flight_server.cli.rendering import count, print_rows, printable
-from support.command_line import run_verb as run
-from support.forked import ForkedProcess
-from support.served import Root
-from support.server import RunningServer
+from support.clients.command_line import run_verb as run
+from support.processes.forked import ForkedProcess
+from support.servers.served import Root
+from support.servers.server import RunningServer
 
 ESCAPE = "\x1b[31mred\x1b[0m"
 ODD = pa.table(

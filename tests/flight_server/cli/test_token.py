@@ -11,7 +11,7 @@ import pytest
 from flight_server.errors import NotAuthenticatedError
 from flight_server.security.accounts import Accounts
 from flight_server.security.web_tokens import WebTokens, load_keys
-from support.command_line import run_verb
+from support.clients.command_line import run_verb
 
 
 def checks(path: Path, **settings: str) -> WebTokens:

@@ -12,9 +12,9 @@ from pyarrow import flight
 
 import flight_client
 from flight_server.requests.request_ids import request_id
-from support.raw_flight import call as raw_call
-from support.raw_flight import path_descriptor, scan_json
-from support.server import RunningServer
+from support.clients.raw_flight import call as raw_call
+from support.clients.raw_flight import path_descriptor, scan_json
+from support.servers.server import RunningServer
 
 
 class _Answers(flight.ClientMiddlewareFactory):

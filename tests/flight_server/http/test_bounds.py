@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from support.forked import ForkedProcess
-from support.http import get
-from support.secure_server import Certificate
-from support.served import StartServer
-from support.server import RunningServer
+from support.clients.http import get
+from support.processes.forked import ForkedProcess
+from support.servers.secure_server import Certificate
+from support.servers.served import StartServer
+from support.servers.server import RunningServer
 
 _SMALL_BOUNDS = """
 import flight_server.http.server as server

@@ -18,13 +18,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from pyarrow import flight
 
 import lance_core
-from support.actions import act
-from support.http import Scrape, get
-from support.puts import put
-from support.raw_flight import scan_json
-from support.served import StartServer
-from support.server import RunningServer, serving
-from support.waiting import wait_until
+from support.clients.actions import act
+from support.clients.http import Scrape, get
+from support.clients.puts import put
+from support.clients.raw_flight import scan_json
+from support.processes.waiting import wait_until
+from support.servers.served import StartServer
+from support.servers.server import RunningServer, serving
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 PORTS = ("--http-port", "0", "--health-port", "0")

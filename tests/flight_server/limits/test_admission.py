@@ -17,8 +17,8 @@ from pyarrow import flight
 from flight_server.errors import OverloadedError
 from flight_server.limits.admission import Admission, Limit, limit_of
 from flight_server.limits.processors import Processors
-from support.served import Root, StartServer
-from support.tokens import OTHER_TOKEN, TOKEN, write_accounts
+from support.servers.served import Root, StartServer
+from support.servers.tokens import OTHER_TOKEN, TOKEN, write_accounts
 
 PUT = flight.FlightDescriptor.for_command(
     b'{"write": {"dataset": "held", "mode": "create", "report_bytes": 1}}'

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flight_server.limits.decoded_size import decoded_bytes
-from support.each_case import each_case
-from support.served import trips_table
+from support.runs.each_case import each_case
+from support.servers.served import trips_table
 
 TEXT = "x" * 1000
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.raw_flight import call, path_descriptor, scan_json, ticket
-from support.served import StartServer
-from support.server import RunningServer
+from support.clients.raw_flight import call, path_descriptor, scan_json, ticket
+from support.servers.served import StartServer
+from support.servers.server import RunningServer
 
 LIMIT_BYTES = 64 << 20
 ALLOWANCE_BYTES = 64 << 20

@@ -18,12 +18,12 @@ from pyarrow import flight
 import flight_client
 import lance_core
 from flight_server.security.server_tokens import server_token
-from support.actions import act
-from support.cluster import Cluster
-from support.secure_server import Authority
-from support.served import StartServer
-from support.tokens import TOKEN, write_accounts
-from support.waiting import wait_until
+from support.clients.actions import act
+from support.processes.waiting import wait_until
+from support.servers.cluster import Cluster
+from support.servers.secure_server import Authority
+from support.servers.served import StartServer
+from support.servers.tokens import TOKEN, write_accounts
 
 NUM_FRAGMENTS = 30
 ROWS = 200

@@ -19,9 +19,9 @@ from pyarrow import flight
 
 import flight_client
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
-from support.draws import draws
-from support.each_case import each_case
-from support.server import RunningServer, serving
+from support.runs.draws import draws
+from support.runs.each_case import each_case
+from support.servers.server import RunningServer, serving
 
 MIB = 1 << 20
 _SOURCE = np.random.default_rng(5)

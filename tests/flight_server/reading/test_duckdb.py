@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pyarrow import flight
 
 import lance_core
-from support.comparison import assert_tables_equal
-from support.draws import draws
-from support.filters import conditions, passing_in_duckdb, random_table
-from support.raw_flight import scan_json
-from support.server import serving
+from support.clients.raw_flight import scan_json
+from support.oracles.comparison import assert_tables_equal
+from support.runs.draws import draws
+from support.searches.filters import conditions, passing_in_duckdb, random_table
+from support.servers.server import serving
 
 TABLE = random_table(3, 5000)
 

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.comparison import assert_tables_equal
-from support.each_case import each_case
-from support.puts import put
-from support.served import Root, StartServer
-from support.server import RunningServer
+from support.clients.puts import put
+from support.oracles.comparison import assert_tables_equal
+from support.runs.each_case import each_case
+from support.servers.served import Root, StartServer
+from support.servers.server import RunningServer
 
 Ask = Callable[[pa.RecordBatch], pa.RecordBatch]
 

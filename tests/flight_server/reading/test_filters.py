@@ -19,10 +19,10 @@ from pyarrow.substrait import serialize_expressions
 
 from flight_server.proto.command_pb2 import Columns, Command, Expression, Scan
 from flight_server.requests.commands import COMMAND_TYPE_URL
-from support.each_case import each_case
-from support.raw_flight import scan_json
-from support.served import Root, StartServer
-from support.server import RunningServer
+from support.clients.raw_flight import scan_json
+from support.runs.each_case import each_case
+from support.servers.served import Root, StartServer
+from support.servers.server import RunningServer
 
 FILTER = "id between 900 and 1100 and driver = 'driver 3'"
 

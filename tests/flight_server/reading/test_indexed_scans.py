@@ -12,7 +12,7 @@ import pytest
 from pyarrow import flight
 
 import flight_client
-from support.served import StartServer
+from support.servers.served import StartServer
 
 ROWS = 3000
 

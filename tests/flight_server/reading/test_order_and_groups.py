@@ -16,7 +16,7 @@ from pyarrow import flight
 import flight_client
 import lance_core
 from flight_client.errors import InvalidInputError, LanceError, UnsupportedFeatureError
-from support.server import RunningServer, serving
+from support.servers.server import RunningServer, serving
 
 ROWS = 5000
 

@@ -18,9 +18,9 @@ from pyarrow import flight
 
 from flight_server.proto.command_pb2 import Columns, Command, Scan
 from flight_server.requests.commands import COMMAND_TYPE_URL
-from support.raw_flight import call, scan_json, ticket
-from support.served import Root, StartServer, trips_table, write_root
-from support.server import RunningServer, serving
+from support.clients.raw_flight import call, scan_json, ticket
+from support.servers.served import Root, StartServer, trips_table, write_root
+from support.servers.server import RunningServer, serving
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.comparison import assert_tables_equal
-from support.raw_flight import scan_json
-from support.served import StartServer
-from support.server import RunningServer, serving
+from support.clients.raw_flight import scan_json
+from support.oracles.comparison import assert_tables_equal
+from support.servers.served import StartServer
+from support.servers.server import RunningServer, serving
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ from pyarrow import flight
 
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
-from support.served import StartServer
-from support.server import RunningServer
+from support.servers.served import StartServer
+from support.servers.server import RunningServer
 
 ROWS = 200_000
 SCAN = {"dataset": "d", "filter": "a >= 150000 AND a < 150010", "columns": ["a", "b"]}

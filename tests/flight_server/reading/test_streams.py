@@ -19,9 +19,9 @@ from pyarrow import flight
 
 import flight_client
 import lance_core
-from support.raw_flight import SERVICE, action, call, scan_json, ticket
-from support.served import Root, StartServer
-from support.server import RunningServer
+from support.clients.raw_flight import SERVICE, action, call, scan_json, ticket
+from support.servers.served import Root, StartServer
+from support.servers.server import RunningServer
 
 LARGE_ROWS = 4_000_000
 

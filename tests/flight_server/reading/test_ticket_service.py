@@ -27,10 +27,10 @@ from flight_server.proto.flight_pb2 import (
 )
 from flight_server.requests.commands import COMMAND_TYPE_URL
 from flight_server.requests.tickets import decode_ticket, encode_ticket
-from support.comparison import assert_tables_equal
-from support.raw_flight import Outcome, action, call, path_descriptor, ticket
-from support.served import Root, StartServer
-from support.server import RunningServer, signing_key_of
+from support.clients.raw_flight import Outcome, action, call, path_descriptor, ticket
+from support.oracles.comparison import assert_tables_equal
+from support.servers.served import Root, StartServer
+from support.servers.server import RunningServer, signing_key_of
 
 OK = grpc.StatusCode.OK
 INVALID = grpc.StatusCode.INVALID_ARGUMENT

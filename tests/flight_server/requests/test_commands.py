@@ -38,7 +38,7 @@ from flight_server.requests.commands import (
 )
 from flight_server.requests.names import DatasetReference
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 
 def scan(**fields: Any) -> bytes:

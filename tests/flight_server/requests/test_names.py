@@ -9,7 +9,7 @@ import pytest
 
 from flight_server.requests.names import DatasetReference, parse_name, parse_path
 from lance_core.errors import InvalidInputError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 
 @each_case(

@@ -19,7 +19,7 @@ from flight_server.requests.tickets import (
 )
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.scan_plan import FragmentScan
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 KEY = b"a key of more than sixteen bytes"
 NOW = 1_000_000.0

@@ -14,7 +14,7 @@ from flight_server.requests.names import DatasetReference
 from flight_server.requests.write_command import WriteCommand
 from lance_core.changes.rows.merge_plan import MergePlan
 from lance_core.errors import InvalidInputError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 UUID = "3f0e9a52-6d40-4d7f-8f0e-0d8a3b1f1c11"
 

@@ -12,8 +12,8 @@ import pytest
 from pyarrow import flight
 
 from flight_server.security.accounts import hash_token
-from support.granted import token_of
-from support.server import serving
+from support.servers.granted import token_of
+from support.servers.server import serving
 
 VALUES = [bytes([65 + number]) * (3_000_000 if number == 2 else 10) for number in range(6)]
 REGIONS = ["north", "south"] * 3

@@ -33,7 +33,17 @@ from flight_server.security.identity import Identity
 from flight_server.service import Service
 from flight_server.settings import Settings
 from lance_core.errors import DatasetNotFoundError, InvalidInputError
-from support.granted import (
+from support.clients.puts import finish_message, flight_data, ipc_messages
+from support.clients.raw_flight import (
+    Outcome,
+    action,
+    call_on,
+    command_descriptor,
+    path_descriptor,
+    scan_json,
+    ticket,
+)
+from support.servers.granted import (
     HELD,
     LIMITED,
     ROWS,
@@ -44,18 +54,8 @@ from support.granted import (
     write_dataset,
     write_settings,
 )
-from support.puts import finish_message, flight_data, ipc_messages
-from support.raw_flight import (
-    Outcome,
-    action,
-    call_on,
-    command_descriptor,
-    path_descriptor,
-    scan_json,
-    ticket,
-)
-from support.server import serving
-from support.tokens import Issuer
+from support.servers.server import serving
+from support.servers.tokens import Issuer
 
 NOT_FOUND, OK = grpc.StatusCode.NOT_FOUND, grpc.StatusCode.OK
 SECRET = "hidden_salary"

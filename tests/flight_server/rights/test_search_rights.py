@@ -13,9 +13,9 @@ import pytest
 from pyarrow import flight
 
 from flight_server.security.accounts import hash_token
-from support.granted import token_of
-from support.nearest import lattice, vector_table
-from support.server import serving
+from support.searches.nearest import lattice, vector_table
+from support.servers.granted import token_of
+from support.servers.server import serving
 
 GRANTS = {"whole": "", "third": 'filter = "group = 3"', "other": 'columns = ["id", "group"]'}
 QUERY = [1.0, 0.0, -1.0, 2.0, 0.0, 1.0]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.guarded import Guarded, guard_options
-from support.served import Root
-from support.server import serving
-from support.tokens import Issuer
+from support.servers.guarded import Guarded, guard_options
+from support.servers.served import Root
+from support.servers.server import serving
+from support.servers.tokens import Issuer
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from flight_server.security.accounts import Accounts, hash_password, hash_token
 from flight_server.security.authentication import Authenticator
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
-from support.tokens import (
+from support.servers.tokens import (
     AUDIENCE,
     ISSUER,
     OTHER_TOKEN,

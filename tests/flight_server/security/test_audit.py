@@ -15,11 +15,11 @@ from pyarrow import flight
 import lance_core
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
-from support.actions import act, stage
-from support.granted import ROWS, headers_of, token_of, write_settings
-from support.raw_flight import action, call_on, path_descriptor
-from support.server import serving
-from support.tokens import Issuer
+from support.clients.actions import act, stage
+from support.clients.raw_flight import action, call_on, path_descriptor
+from support.servers.granted import ROWS, headers_of, token_of, write_settings
+from support.servers.server import serving
+from support.servers.tokens import Issuer
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

@@ -20,9 +20,9 @@ from pyarrow import flight
 from flight_server import listener
 from flight_server.service import Service
 from flight_server.settings import Settings
-from support.secure_server import Authority, Certificate
-from support.served import Root, StartServer
-from support.server import RunningServer
+from support.servers.secure_server import Authority, Certificate
+from support.servers.served import Root, StartServer
+from support.servers.server import RunningServer
 
 
 def served_certificate(server: RunningServer) -> str:

@@ -23,8 +23,7 @@ from flight_server.security.sessions import Sessions
 from flight_server.server import FlightServer
 from flight_server.service import Service
 from flight_server.settings import Settings
-from support.guarded import Guarded
-from support.raw_flight import (
+from support.clients.raw_flight import (
     action,
     call,
     call_on,
@@ -36,9 +35,10 @@ from support.raw_flight import (
     scan_json,
     ticket,
 )
-from support.served import Root
-from support.server import signing_key_of
-from support.tokens import OTHER_TOKEN, PASSWORD, TOKEN, Issuer, write_accounts
+from support.servers.guarded import Guarded
+from support.servers.served import Root
+from support.servers.server import signing_key_of
+from support.servers.tokens import OTHER_TOKEN, PASSWORD, TOKEN, Issuer, write_accounts
 
 UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED
 Headers = list[tuple[str, str | bytes]]

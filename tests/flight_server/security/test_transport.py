@@ -10,9 +10,9 @@ import pytest
 from flight_server.security.transport import Certificates, check_transport, is_loopback
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
-from support.each_case import each_case
-from support.secure_server import Certificate
-from support.server import start_server
+from support.runs.each_case import each_case
+from support.servers.secure_server import Certificate
+from support.servers.server import start_server
 
 
 @pytest.fixture(scope="module")

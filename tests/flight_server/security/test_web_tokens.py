@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from flight_server.errors import NotAuthenticatedError
 from flight_server.security.web_tokens import WebTokens, load_keys
 from lance_core.errors import InvalidInputError
-from support.tokens import AUDIENCE, ISSUER, Issuer, write_key_set
+from support.servers.tokens import AUDIENCE, ISSUER, Issuer, write_key_set
 
 ALGORITHMS = ("EdDSA", "ES256", "RS256", "HS256")
 

@@ -13,7 +13,7 @@ from flight_server.service import Service
 from flight_server.settings import Settings
 from flight_server.telemetry.meters import CALL_SECONDS, Meters
 from flight_server.telemetry.readings import Metric, Readings, from_data, merge, to_data
-from support.http import samples
+from support.clients.http import samples
 
 
 def _metric(readings: Readings, name: str) -> Metric:

@@ -17,12 +17,12 @@ from pyarrow import flight
 
 import flight_client
 import lance_core
-from support.collector import Collector, collecting
-from support.puts import put
-from support.raw_flight import call as raw_call
-from support.raw_flight import path_descriptor, scan_json
-from support.server import RunningServer, start_server
-from support.waiting import wait_until
+from support.clients.puts import put
+from support.clients.raw_flight import call as raw_call
+from support.clients.raw_flight import path_descriptor, scan_json
+from support.processes.waiting import wait_until
+from support.servers.collector import Collector, collecting
+from support.servers.server import RunningServer, start_server
 
 SPAN_ID = 0x00F067AA0BA902B7
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from support.served import Root
-from support.server import RunningServer, serving
+from support.servers.served import Root
+from support.servers.server import RunningServer, serving
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,11 @@ from pyarrow import flight
 
 import flight_client
 import lance_core
-from support.http import Scrape, get
-from support.raw_flight import scan_json
-from support.served import StartServer
-from support.server import RunningServer
-from support.waiting import wait_until
+from support.clients.http import Scrape, get
+from support.clients.raw_flight import scan_json
+from support.processes.waiting import wait_until
+from support.servers.served import StartServer
+from support.servers.server import RunningServer
 
 READS = 24
 

@@ -16,12 +16,12 @@ from pyarrow import flight
 
 import flight_client
 import lance_core
-from support.actions import act, stage
-from support.secure_server import Certificate
-from support.served import Root, StartServer
-from support.server import RunningServer
-from support.tokens import PASSWORD, write_accounts
-from support.waiting import wait_until
+from support.clients.actions import act, stage
+from support.processes.waiting import wait_until
+from support.servers.secure_server import Certificate
+from support.servers.served import Root, StartServer
+from support.servers.server import RunningServer
+from support.servers.tokens import PASSWORD, write_accounts
 
 LIMIT_S = 60
 TRIPS = flight.FlightDescriptor.for_path("trips")

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.actions import act, stage
-from support.puts import files_below, put
+from support.clients.actions import act, stage
+from support.clients.puts import files_below, put
 
 TABLE = pa.table({"n": pa.array(range(10), pa.int64()), "s": [f"row {i % 2}" for i in range(10)]})
 JOIN: dict[str, Any] = {"dataset": "t", "mode": "add_columns", "on": ["n"]}

@@ -21,10 +21,10 @@ from pyarrow import flight
 import flight_server
 from flight_server.proto.command_pb2 import Command, Write
 from flight_server.requests.commands import COMMAND_TYPE_URL
-from support.comparison import assert_tables_equal
-from support.puts import descriptor_of, files_below, finish_message, put, send, small_tables
-from support.served import StartServer, trips_table
-from support.server import RunningServer, serving
+from support.clients.puts import descriptor_of, files_below, finish_message, put, send, small_tables
+from support.oracles.comparison import assert_tables_equal
+from support.servers.served import StartServer, trips_table
+from support.servers.server import RunningServer, serving
 
 TABLE = trips_table(700).drop_columns(["city"])
 

@@ -19,11 +19,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.dying_upload import EXITED, upload_and_end, wait_for_reports
-from support.puts import descriptor_of, files_below, finish_message, flight_data, ipc_messages, put
-from support.raw_flight import SERVICE, command_descriptor
-from support.served import StartServer
-from support.server import RunningServer, serving
+from support.clients.dying_upload import EXITED, upload_and_end, wait_for_reports
+from support.clients.puts import descriptor_of, files_below, finish_message, flight_data, ipc_messages, put
+from support.clients.raw_flight import SERVICE, command_descriptor
+from support.servers.served import StartServer
+from support.servers.server import RunningServer, serving
 
 ROWS = 50_000
 TABLE = pa.table({"x": np.arange(ROWS), "y": np.random.default_rng(1).random(ROWS)})

@@ -25,11 +25,19 @@ import pytest
 from pyarrow import flight
 
 from flight_server.requests import schemas
-from support.comparison import assert_tables_equal
-from support.puts import files_below, finish_message, flight_data, ipc_messages, put, send, small_tables
-from support.raw_flight import SERVICE, call, command_descriptor
-from support.served import StartServer
-from support.server import RunningServer, serving
+from support.clients.puts import (
+    files_below,
+    finish_message,
+    flight_data,
+    ipc_messages,
+    put,
+    send,
+    small_tables,
+)
+from support.clients.raw_flight import SERVICE, call, command_descriptor
+from support.oracles.comparison import assert_tables_equal
+from support.servers.served import StartServer
+from support.servers.server import RunningServer, serving
 
 DESCRIPTOR = command_descriptor(json.dumps({"write": {"dataset": "m", "mode": "create"}}).encode())
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 import flight_client
-from support.puts import files_below
-from support.served import StartServer
-from support.server import RunningServer
+from support.clients.puts import files_below
+from support.servers.served import StartServer
+from support.servers.server import RunningServer
 
 ROWS = 4096
 

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.actions import act, stage
-from support.puts import files_below, put, send
-from support.served import StartServer
+from support.clients.actions import act, stage
+from support.clients.puts import files_below, put, send
+from support.servers.served import StartServer
 
 
 def rows(*numbers: int) -> pa.Table:

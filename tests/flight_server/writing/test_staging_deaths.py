@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.actions import act, stage
-from support.puts import put
-from support.server import RunningServer, start_server
+from support.clients.actions import act, stage
+from support.clients.puts import put
+from support.servers.server import RunningServer, start_server
 
 # What a client sees of a server that is gone, and of one that died between a claim and its commit.
 GONE = (flight.FlightUnavailableError, flight.FlightInternalError, flight.FlightTimedOutError)

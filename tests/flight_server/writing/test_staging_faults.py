@@ -17,9 +17,9 @@ from flight_server.requests.write_command import CommitCommand
 from flight_server.writing.staging import Claim, Staging
 from lance_core.errors import CommitConflictError, CommitUnknownError, InvalidInputError, LanceError
 from lance_core.storage import LocalStorage
-from support.faults import FaultStorage, before, fails, loses_answer, loses_request
-from support.products import thinned
-from support.staged import BEFORE, KINDS, ROWS, STAGE, Staged, T, Uploaded
+from support.changes.staged import BEFORE, KINDS, ROWS, STAGE, Staged, T, Uploaded
+from support.faults.failing_storage import FaultStorage, before, fails, loses_answer, loses_request
+from support.runs.products import thinned
 
 
 class Killed(BaseException):

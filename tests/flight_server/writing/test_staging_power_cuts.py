@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lance_core.errors import LanceError
-from support.power_cuts import Crash, Recording, crashes, files_below
-from support.staged import BEFORE, Staged, T
+from support.changes.staged import BEFORE, Staged, T
+from support.faults.power_cuts import Crash, Recording, crashes, files_below
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261121"))
 

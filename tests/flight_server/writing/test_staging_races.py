@@ -12,8 +12,8 @@ import pytest
 
 from flight_server.requests.write_command import CommitCommand
 from lance_core.errors import CommitUnknownError, LanceError
-from support.faults import CallStorage, Fault, FaultStorage, before, fails
-from support.staged import BEFORE, KINDS, Staged, T
+from support.changes.staged import BEFORE, KINDS, Staged, T
+from support.faults.failing_storage import CallStorage, Fault, FaultStorage, before, fails
 
 SHARE = 127
 """One race of so many is run by default."""

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from support.both_libraries import Library, same_in_both
+from support.oracles.both_libraries import Library, same_in_both
 
 
 @same_in_both

@@ -18,8 +18,8 @@ import lance_core
 from lance_core.api.arrow import BFloat16, BFloat16Array, BFloat16Type, bfloat16_array, cast
 from lance_core.api.bfloat16 import PandasBFloat16Array, PandasBFloat16Type
 from lance_core.errors import InvalidInputError
-from support.each_case import each_case
-from support.own_types import own_types_registered
+from support.oracles.own_types import own_types_registered
+from support.runs.each_case import each_case
 
 NUMBERS = [1.1, 3.4, 1.124565, -0.0, 1e38, 1e39, -1e-30, -1e-40, 3.3e38, 123456, float("nan"), float("-inf")]
 TIES = [1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-30, 1 + 2**-8 + 2**-20, -(1 + 2**-8)]

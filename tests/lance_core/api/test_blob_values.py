@@ -19,7 +19,7 @@ import pytest
 
 import lance_core
 from lance_core.api import blob as blob_names
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 LIBRARIES = (lance, lance_core)
 VALUES = [b"foo", None, b"", b"x" * 100, b"y" * 5000, b"last"]

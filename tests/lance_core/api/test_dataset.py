@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.comparison import assert_tables_equal
+from support.oracles.comparison import assert_tables_equal
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 import pyarrow.parquet
 
-from support.both_libraries import Library, module_of, same_in_both
+from support.oracles.both_libraries import Library, module_of, same_in_both
 
 PEOPLE = {
     "name": ["Ida", "Jon", "Kim", "Leo"],

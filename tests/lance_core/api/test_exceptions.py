@@ -19,7 +19,7 @@ import pytest
 import lance_core
 import lance_core.api.file
 from lance_core.errors import LanceError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 ROWS = pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"], "p": [{"x": 1}] * 3})
 Mistake = Callable[[Any, Any], object]

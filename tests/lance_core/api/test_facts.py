@@ -15,7 +15,7 @@ import pytest
 import lance_core
 from lance_core.api.bitmap import Bitmap
 from lance_core.errors import InvalidInputError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 ROWS = pa.table(
     {

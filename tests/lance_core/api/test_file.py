@@ -24,7 +24,7 @@ from lance_core.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 VERSIONS = ["2.0", "2.1", "2.2"]
 FIELD = pa.field("l", pa.list_(pa.field("weird", pa.int16(), metadata={"of": "item"})), metadata={"a": "b"})

@@ -19,7 +19,7 @@ import pytest
 import lance_core
 from lance_core.api.row_id_sequence import RowIdSequence
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 ROWS = pa.table({"a": range(30), "s": [{"x": number} for number in range(30)]})
 

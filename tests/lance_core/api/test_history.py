@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.errors import DatasetNotFoundError
-from support.draws import draws
+from support.runs.draws import draws
 
 LIBRARIES = (lance, lance_core)
 ACTS = [

@@ -32,7 +32,7 @@ from lance_core.api.arrow import (
     ImageURIType,
 )
 from lance_core.errors import InvalidInputError, StorageError
-from support.own_types import own_types_registered
+from support.oracles.own_types import own_types_registered
 
 PIXEL = [42, 42, 42, 255]
 NEEDS_PILLOW = "the default codec is pillow, which is no requirement"

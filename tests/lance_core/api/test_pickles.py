@@ -21,8 +21,8 @@ import lance_core
 from lance_core import LanceOperation, errors
 from lance_core.api.fragment import write_fragments
 from lance_core.api.optimize import Compaction
-from support.each_case import each_case
-from support.workers import execute, fails, load, rows_of, side_by_side, spawned
+from support.processes.workers import execute, fails, load, rows_of, side_by_side, spawned
+from support.runs.each_case import each_case
 
 ROWS = pa.table({"id": range(1000), "word": [f"w{number % 7}" for number in range(1000)]})
 

@@ -15,7 +15,7 @@ from lance.dataset import ScannerBuilder as TheirBuilder
 
 import lance_core
 from lance_core import ColumnOrdering, ScannerBuilder
-from support.comparison import assert_tables_equal
+from support.oracles.comparison import assert_tables_equal
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import pytest
 import lance_core
 from lance_core.api import schema as ours
 from lance_core.errors import InvalidInputError
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 KEYS = {
     "lance-schema:unenforced-primary-key": "true",

@@ -21,7 +21,7 @@ from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import ModernFile
 from lance_core.schema import leaves, nodes
 from lance_core.storage.memory import MemoryFile
-from support.products import thinned
+from support.runs.products import thinned
 
 ROWS = 600
 VERSIONS = ("2.0", "2.1", "2.2")

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.mixed_histories import SEED, STEPS
-from support.random_changes import COUNTER, OWN, SCHEMA, Change
+from support.changes.mixed_histories import SEED, STEPS
+from support.changes.random_changes import COUNTER, OWN, SCHEMA, Change
 
 TESTS = Path(__file__).parents[2]
 PROCESSES, THREADS = 3, 2
@@ -25,7 +25,7 @@ State = dict[int, Row]
 
 
 def changes_of_writers(path: str, steps: int, seed: int) -> list[Change]:
-    program = [sys.executable, "-m", "support.random_changes", path, str(seed), str(steps)]
+    program = [sys.executable, "-m", "support.changes.random_changes", path, str(seed), str(steps)]
     environment = {**os.environ, "PYTHONPATH": str(TESTS)}
     writers = [
         subprocess.Popen(

@@ -21,7 +21,7 @@ from lance_core.changes.rows import row_change
 from lance_core.errors import CommitConflictError, InvalidInputError, StorageError
 from lance_core.write.dataset import write_data
 from lance_core.write.dataset_options import DatasetWriteOptions
-from support.faults import FaultStorage
+from support.faults.failing_storage import FaultStorage
 
 CHANGES: dict[str, tuple[Any, Callable[[LanceDataset, str], object]]] = {
     "update": (row_change, lambda dataset, uuid: dataset.update({"x": "x + 1"}, transaction_id=uuid)),

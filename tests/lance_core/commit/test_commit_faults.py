@@ -13,9 +13,9 @@ import pytest
 
 import lance_core
 from lance_core.errors import CommitUnknownError, LanceError, StorageError
-from support.changes import CHANGES, make_change, make_table
-from support.faults import FaultStorage, fails, loses_answer, loses_request
-from support.killing import kill_at_every_call
+from support.changes.every_change import CHANGES, make_change, make_table
+from support.faults.failing_storage import FaultStorage, fails, loses_answer, loses_request
+from support.faults.killing import kill_at_every_call
 
 QUICK = ["delete", "add_columns"]
 """Changes of the default run. The other changes are similar, and run with the long tests."""
@@ -94,7 +94,7 @@ def _rows(table: pa.Table) -> pa.Table:
 def test_killed_at_every_call(kind: str, when: str, tmp_path: Path) -> None:
     """T35: kill -9 between any two calls leaves the old or the new version; the same again applies once."""
     expected = Expected(kind, tmp_path)
-    count = kill_at_every_call(tmp_path, "support.changes", kind, when)
+    count = kill_at_every_call(tmp_path, "support.changes.every_change", kind, when)
     assert count >= 2
 
     states = []

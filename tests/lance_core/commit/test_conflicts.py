@@ -27,7 +27,7 @@ from lance_core.storage import LocalStorage
 from lance_core.table.manifest import serialize_manifest
 from lance_core.table.snapshot import read_manifest
 from lance_core.table.versions import version_path
-from support.operations import HANDMADE, OPERATIONS, Maker, base_table, message_of
+from support.changes.operations import HANDMADE, OPERATIONS, Maker, base_table, message_of
 
 ALL = [*OPERATIONS, *HANDMADE]
 COMMITTED = {  # short names of the columns below

@@ -17,7 +17,7 @@ import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.errors import CommitUnknownError, LanceError
 from lance_core.table.snapshot import open_snapshot
-from support.faults import CallStorage, before
+from support.faults.failing_storage import CallStorage, before
 
 Change = Callable[[LanceDataset], object]
 

@@ -21,8 +21,8 @@ from lance_core.commit.lineage_encoding import (
 from lance_core.proto import rowids_pb2
 from lance_core.table.row_ids import decode_row_ids
 from lance_core.table.row_versions import decode_versions
-from support.draws import draws
-from support.manifests import edit_manifest
+from support.files.manifests import edit_manifest
+from support.runs.draws import draws
 
 _IDS = st.one_of(
     st.lists(st.integers(0, 200), unique=True, max_size=200),

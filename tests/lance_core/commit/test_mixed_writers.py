@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.mixed_histories import run_and_check
+from support.changes.mixed_histories import run_and_check
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from lance_core.storage import storage_for
 from lance_core.table import writer_version
 from lance_core.table.manifest import parse_manifest, serialize_manifest
 from lance_core.table.snapshot import read_manifest
-from support.each_case import each_case
-from support.manifests import edit_manifest, newest_manifest, read_message
+from support.files.manifests import edit_manifest, newest_manifest, read_message
+from support.runs.each_case import each_case
 
 TABLE = pa.table({"a": [1, 2]})
 

@@ -26,8 +26,8 @@ from lance_core.proto import table_pb2
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import read_manifest
 from lance_core.table.transaction import new_transaction, reserve_fragments, update_bases
-from support.manifests import edit_manifest, newest_manifest, read_message
-from support.operations import OPERATIONS, Maker, base_table
+from support.changes.operations import OPERATIONS, Maker, base_table
+from support.files.manifests import edit_manifest, newest_manifest, read_message
 
 _OWN = (
     "timestamp",

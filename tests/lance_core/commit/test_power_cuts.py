@@ -15,8 +15,8 @@ import pytest
 import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.errors import LanceError
-from support.changes import CHANGES, make_table
-from support.power_cuts import Crash, Recording, crashes, files_below
+from support.changes.every_change import CHANGES, make_table
+from support.faults.power_cuts import Crash, Recording, crashes, files_below
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261121"))
 ROWS = pa.table({"id": range(100, 105), "text": ["new"] * 5, "number": [2.5] * 5})

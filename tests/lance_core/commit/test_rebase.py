@@ -20,9 +20,9 @@ from lance_core.api.dataset import LanceDataset
 from lance_core.api.operations import LanceOperation
 from lance_core.errors import AlreadyExistsError, CommitConflictError
 from lance_core.table.snapshot import open_snapshot
-from support.draws import draws
-from support.faults import FaultStorage
-from support.manifests import newest_manifest, read_message
+from support.faults.failing_storage import FaultStorage
+from support.files.manifests import newest_manifest, read_message
+from support.runs.draws import draws
 
 ROWS, PER_FRAGMENT = 24, 8
 Ids = frozenset[int]

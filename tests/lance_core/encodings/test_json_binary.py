@@ -20,8 +20,8 @@ import lance_core
 from lance_core.encodings.json_binary import show_json
 from lance_core.errors import CorruptFileError
 from lance_core.schema.fields import Field
-from support.comparison import assert_tables_equal
-from support.each_case import each_case
+from support.oracles.comparison import assert_tables_equal
+from support.runs.each_case import each_case
 
 FIELD = Field(0, -1, "j", "json", True, {}, "lance.json")
 

@@ -24,8 +24,8 @@ from lance_core.encodings.values import (
     take_values,
 )
 from lance_core.kernels import CorruptData
-from support.draws import draws
-from support.each_case import each_case
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 from support.twins import inputs, values
 
 COUNT = 40

@@ -12,7 +12,7 @@ import pytest
 import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.arrow_type_names import arrow_type
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 DAYS = pa.array([0, 19_000], pa.date32())
 TABLE = pa.table({"a": [1, 2], "s": ["7", "3"], "f": [1.5, 2.0], "d": DAYS})

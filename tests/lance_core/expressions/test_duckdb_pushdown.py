@@ -13,9 +13,9 @@ import pytest
 from lance_core.expressions.arrow import parse_arrow
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.tree import ArrowExpression
-from support import sql_cases
+from support.searches import plain_sql
 
-TABLE = sql_cases.PLAIN.drop(["dict"]).combine_chunks()
+TABLE = plain_sql.TABLE.drop(["dict"]).combine_chunks()
 
 
 class Listening(pads.Dataset):

@@ -22,8 +22,8 @@ from lance_core.expressions.complexity_limits import (
 from lance_core.expressions.evaluate import evaluate, passing
 from lance_core.expressions.sql import parse_expression, parse_filter
 from lance_core.expressions.tree import Case, Column, Comparison, Expression, Literal, Not
-from support import sql_cases
-from support.draws import draws
+from support.runs.draws import draws
+from support.searches import plain_sql
 
 BATCH = pa.record_batch({"x": pa.array([0, 1, 2, None, 5]), "s": pa.array(["1", "a", None, "7", "9"])})
 
@@ -127,8 +127,8 @@ def test_long_values_are_computed_in_parts(text: str, monkeypatch: pytest.Monkey
 
 
 PARTS = [
-    *sql_cases.PLAIN_FILTERS,
-    *sql_cases.PLAIN_EXPRESSIONS,
+    *plain_sql.FILTERS,
+    *plain_sql.EXPRESSIONS,
     "repeat(s, 3) || replace(s, 'a', 'bcd')",
     "repeat(dict, 2)",
     "CASE WHEN x <> 0 THEN 10 / x ELSE 0 END",
@@ -138,7 +138,7 @@ PARTS = [
 @pytest.mark.parametrize("text", PARTS)
 def test_parts_give_the_same_values(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """T20: the values do not depend on the parts in which they are computed."""
-    (batch,) = sql_cases.PLAIN.combine_chunks().to_batches()
+    (batch,) = plain_sql.TABLE.combine_chunks().to_batches()
     try:
         expression = parse_expression(text, batch.schema)
         whole = evaluate(expression, batch)
@@ -177,7 +177,7 @@ TOKENS = st.sampled_from(WORDS.split())
 @given(st.lists(TOKENS, max_size=14).map(" ".join) | st.text(max_size=30))
 def test_any_text_gives_a_filter_or_an_error_of_ours(text: str) -> None:
     """T20: no traceback of the parser, no RecursionError, nothing but InvalidInputError."""
-    batch = sql_cases.PLAIN.to_batches()[0]
+    batch = plain_sql.TABLE.to_batches()[0]
     with contextlib.suppress(InvalidInputError):
         found = passing(parse_filter(text, batch.schema), batch)
         assert len(found) == batch.num_rows
@@ -187,12 +187,12 @@ def test_any_text_gives_a_filter_or_an_error_of_ours(text: str) -> None:
 @given(st.data())
 def test_mutated_texts(data: st.DataObject) -> None:
     """T20: filters with characters taken away, put in or exchanged."""
-    known = sql_cases.PLAIN_FILTERS + sql_cases.PLAIN_EXPRESSIONS
+    known = plain_sql.FILTERS + plain_sql.EXPRESSIONS
     text = list(data.draw(st.sampled_from(known)))
     for _ in range(data.draw(st.integers(1, 3))):
         place = data.draw(st.integers(0, len(text)))
         text[place : place + data.draw(st.integers(0, 2))] = data.draw(st.text(max_size=2))
-    batch = sql_cases.PLAIN.to_batches()[0]
+    batch = plain_sql.TABLE.to_batches()[0]
     with contextlib.suppress(InvalidInputError):
         passing(parse_filter("".join(text), batch.schema), batch)
 

@@ -26,8 +26,8 @@ from lance_core.expressions.evaluate import passing
 from lance_core.expressions.sql import parse_filter
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.prune import decide_rows
-from support.draws import draws
-from support.each_case import each_case
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

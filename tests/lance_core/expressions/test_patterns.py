@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.expressions.patterns import required_texts
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 
 @each_case(

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.sql import parse_filter
-from support.draws import draws
+from support.runs.draws import draws
 
 NAN, INF = math.nan, math.inf
 ROWS = 12

@@ -17,7 +17,7 @@ import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.evaluate import evaluate
 from lance_core.expressions.sql import parse_expression
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 SEED = 23
 LENGTHS = [0, 1, 3, 55, 56, 64, 111, 112, 128, 300]

@@ -11,8 +11,8 @@ from lance_core.errors import InvalidInputError
 from lance_core.expressions import sql
 from lance_core.expressions.shapes import without_constants
 from lance_core.expressions.sql import parse_filter
-from support.draws import draws
-from support.each_case import each_case
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 
 SCHEMA = pa.schema(
     [

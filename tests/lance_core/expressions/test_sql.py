@@ -23,10 +23,10 @@ from lance_core.expressions.functions import FUNCTIONS, REFERENCE_ONLY
 from lance_core.expressions.nullability import is_nullable
 from lance_core.expressions.sql import parse_expression, parse_filter, parse_type
 from lance_core.expressions.tree import Column, Comparison, IsIn, Literal, Not, StartsWith
-from support import sql_cases
-from support.each_case import each_case
+from support.runs.each_case import each_case
+from support.searches import plain_sql, typed_sql
 
-TABLES = {"plain": sql_cases.PLAIN, "typed": sql_cases.TYPED}
+TABLES = {"plain": plain_sql.TABLE, "typed": typed_sql.TABLE}
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def values(text: str, table: str = "plain") -> list[Any]:
     return evaluate(parse_expression(text, TABLES[table].schema), batch_of(table)).to_pylist()
 
 
-@both(sql_cases.PLAIN_FILTERS, sql_cases.TYPED_FILTERS)
+@both(plain_sql.FILTERS, typed_sql.FILTERS)
 def test_filters_pass_the_rows_of_the_reference(
     references: dict[str, lance.LanceDataset], table: str, text: str
 ) -> None:
@@ -89,7 +89,7 @@ def test_filters_pass_the_rows_of_the_reference(
     assert rows(table, text) == found["_rowaddr"].to_pylist()
 
 
-@both(sql_cases.PLAIN_EXPRESSIONS, sql_cases.TYPED_EXPRESSIONS)
+@both(plain_sql.EXPRESSIONS, typed_sql.EXPRESSIONS)
 def test_expressions_have_the_values_of_the_reference(
     references: dict[str, lance.LanceDataset], table: str, text: str
 ) -> None:
@@ -102,7 +102,7 @@ def test_expressions_have_the_values_of_the_reference(
     assert str(found) == str(expected["r"].combine_chunks())
 
 
-@both(sql_cases.PLAIN_REFUSED, sql_cases.TYPED_REFUSED)
+@both(plain_sql.REFUSED, typed_sql.REFUSED)
 def test_what_the_reference_refuses(references: dict[str, lance.LanceDataset], table: str, text: str) -> None:
     """T20: an expression without meaning is refused, with an error of ours."""
     with pytest.raises((ValueError, OSError, BaseException), match=r"."):
@@ -257,7 +257,7 @@ def test_decimals_of_all_digits_are_rounded(function: str) -> None:
 
 def test_shapes_that_pruning_relies_on() -> None:
     """Constants are folded and on the right, types are those of the column."""
-    schema = sql_cases.PLAIN.schema
+    schema = plain_sql.TABLE.schema
     column = Column(("i8",), pa.int8())
     assert parse_filter("2 + 3 < i8", schema) == Comparison(">", column, Literal(pa.scalar(5, pa.int8())))
     assert parse_filter("NOT (i8 = 5)", schema) == Not(
@@ -412,7 +412,7 @@ def test_nulls_without_a_type_and_comparisons_before_is(
 
 @pytest.mark.parametrize("text", ["log(100) = 2", "log(2, 8) = 3", "log(2, null) IS NULL"])
 def test_logarithms_of_constants(text: str) -> None:
-    batch = sql_cases.PLAIN.to_batches()[0]
+    batch = plain_sql.TABLE.to_batches()[0]
     assert passing(parse_filter(text, batch.schema), batch).to_pylist() == [True] * batch.num_rows
 
 
@@ -466,7 +466,7 @@ def test_an_error_says_which_column_needs_backticks(text: str, name: str) -> Non
 def test_lists_of_what_does_not_go_together_are_refused(text: str) -> None:
     """T20: lists with items of incompatible types ended in errors of Arrow."""
     with pytest.raises(InvalidInputError):
-        parse_filter(text, sql_cases.PLAIN.schema)
+        parse_filter(text, plain_sql.TABLE.schema)
 
 
 @pytest.mark.parametrize(

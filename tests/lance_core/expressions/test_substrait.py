@@ -21,8 +21,8 @@ from lance_core.expressions.sql import parse_filter
 from lance_core.expressions.substrait import parse_substrait
 from lance_core.expressions.tree import ArrowExpression, Expression, IsIn, Not, columns
 from lance_core.proto import substrait_pb2 as messages
-from support.draws import draws
-from support.each_case import each_case
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 
 NAN = math.nan
 SCHEMA = pa.schema(

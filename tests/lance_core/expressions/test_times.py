@@ -32,8 +32,8 @@ from lance_core.expressions.substrait import parse_substrait
 from lance_core.expressions.tree import Column, Expression, Literal
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.prune import decide_rows
-from support.draws import draws
-from support.each_case import each_case
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,

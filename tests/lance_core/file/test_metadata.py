@@ -15,7 +15,7 @@ from lance_core.file.footer import FOOTER_BYTES, FileVersion
 from lance_core.file.metadata import MOST_METADATA_BYTES, TAIL_BYTES, FileMetadata, read_file_metadata
 from lance_core.proto import file2_pb2
 from lance_core.storage import LocalStorage, ReadableFile
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 FOOTER = struct.Struct("<QQQIIHH4s")
 PAGE_LAYOUT = "/lance.encodings21.PageLayout"

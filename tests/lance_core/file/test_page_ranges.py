@@ -16,10 +16,10 @@ from lance_core import kernels
 from lance_core.errors import CorruptFileError
 from lance_core.file.page_ranges import PageRange, at_rows, decode_page_ranges, read_batches
 from lance_core.scan.read.value_sizes import bits_before, value_bits
-from support.draws import draws
-from support.each_case import each_case
-from support.pages import Columns
-from support.written import write_file
+from support.files.pages import Columns
+from support.files.written import write_file
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 
 NUM_ROWS = 20_000
 DIRECT = [

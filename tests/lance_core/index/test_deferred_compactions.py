@@ -20,7 +20,7 @@ import pytest
 import lance_core
 from lance_core.api.optimize import Compaction
 from lance_core.errors import CommitConflictError, CorruptFileError, FileMissingError, InvalidInputError
-from support.indexed import (
+from support.searches.indexed import (
     FILTERS,
     FORGETFUL,
     VECTOR_KINDS,

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.indexed import (
+from support.runs.products import thinned
+from support.searches.indexed import (
     VECTOR_KINDS,
     build_scalar_indices,
     build_vector_index,
@@ -26,7 +27,6 @@ from support.indexed import (
     check_vectors,
     indexed_rows,
 )
-from support.products import thinned
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261123"))
 

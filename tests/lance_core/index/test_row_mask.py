@@ -6,7 +6,7 @@ import numpy as np
 import pyroaring
 
 from lance_core.index.row_mask import RowMask, by_fragment, joined, nothing_covered
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 FRAGMENTS, ROWS = 6, 5
 EVERYTHING = {(fragment, row) for fragment in range(FRAGMENTS) for row in range(ROWS)}

@@ -26,7 +26,7 @@ from lance_core.maintenance.cleanup import CleanupPolicy, clean_up
 from lance_core.maintenance.tags import create_tag
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
-from support.faults import Fault, FaultStorage, fails
+from support.faults.failing_storage import Fault, FaultStorage, fails
 
 NOW = timedelta(0)
 STATS = [

@@ -23,7 +23,7 @@ from lance_core.errors import (
 )
 from lance_core.write.dataset import write_data
 from lance_core.write.dataset_options import DatasetWriteOptions
-from support.faults import FaultStorage
+from support.faults.failing_storage import FaultStorage
 
 ROUNDS = 60
 LIMIT = timedelta(seconds=3)

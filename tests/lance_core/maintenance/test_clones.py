@@ -14,7 +14,7 @@ from lance_core.errors import DatasetExistsError, DatasetNotFoundError, StorageE
 from lance_core.maintenance.clone import clone_table
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
-from support.faults import FaultStorage, fails
+from support.faults.failing_storage import FaultStorage, fails
 
 
 def rows(*values: int) -> pa.Table:

@@ -14,7 +14,7 @@ import lance_core
 from lance_core.errors import DatasetNotFoundError, StorageError
 from lance_core.maintenance.drop import drop_table, remove_leftovers, withdraw_table
 from lance_core.storage import LocalStorage, storage_for
-from support.faults import FaultStorage, before
+from support.faults.failing_storage import FaultStorage, before
 
 ROWS = pa.table({"n": range(10)})
 

@@ -16,7 +16,7 @@ from lance_core.maintenance.manifest_names import rename_manifests
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
 from lance_core.table.versions import latest_version, list_versions, version_path
-from support.faults import FaultStorage
+from support.faults.failing_storage import FaultStorage
 
 
 def rows(*values: int) -> pa.Table:

@@ -26,7 +26,7 @@ from lance_core.maintenance.tags import create_tag, update_tag
 from lance_core.storage import LocalStorage
 from lance_core.table.refs import read_branch, read_tag
 from lance_core.table.snapshot import open_snapshot
-from support.faults import FaultStorage, fails
+from support.faults.failing_storage import FaultStorage, fails
 
 BAD_NAMES = ["", ".", "..", "a..b", "../x", "a b", "x.lock", "a\0", "a\\b", "a\nb", "%2e", "x" * 300, "é"]
 

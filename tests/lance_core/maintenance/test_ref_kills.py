@@ -14,9 +14,9 @@ import lance_core
 from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import DatasetExistsError, DatasetNotFoundError, RefConflictError, RefNotFoundError
 from lance_core.storage import LocalStorage
-from support import ref_changes
-from support.killing import kill_at_every_call
-from support.ref_changes import ID, REF_CHANGES, SOURCE, make_change, make_table
+from support.changes import ref_changes
+from support.changes.ref_changes import ID, REF_CHANGES, SOURCE, make_change, make_table
+from support.faults.killing import kill_at_every_call
 
 RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.forked import run_script
+from support.processes.forked import run_script
 
 SCRIPT = """if True:
     import faulthandler, os, sys, threading, warnings

@@ -21,8 +21,8 @@ import lance_core
 from lance_core import InvalidInputError, LanceDataset, UnsupportedFeatureError
 from lance_core.scan import aggregated
 from lance_core.scan.run import groups
-from support.draws import draws
-from support.each_case import each_case
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 
 NUM_ROWS = 6000
 NEGATIVE_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8 << 48))[0]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.comparison import assert_tables_equal
+from support.oracles.comparison import assert_tables_equal
 
 STORAGE_VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
 ROWS = 6000

@@ -17,7 +17,7 @@ from lance.dataset import ColumnOrdering as TheirOrdering
 import lance_core
 from lance_core import ColumnOrdering, LanceDataset
 from lance_core.scan import ordered
-from support.comparison import assert_tables_equal
+from support.oracles.comparison import assert_tables_equal
 
 NUM_ROWS = 3000
 WAYS = list(product([True, False], [True, False]))

@@ -13,8 +13,8 @@ import pytest
 from lance._arrow.bf16 import BFloat16Type
 
 import lance_core
-from support.comparison import assert_tables_equal
-from support.each_case import each_case
+from support.oracles.comparison import assert_tables_equal
+from support.runs.each_case import each_case
 
 
 class Colour(pa.ExtensionType):

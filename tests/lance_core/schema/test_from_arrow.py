@@ -14,7 +14,7 @@ from lance_core.proto import file_pb2
 from lance_core.schema import schema_from_arrow, storage_type
 from lance_core.storage import storage_for
 from lance_core.table.snapshot import read_manifest
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 BFLOAT16 = pa.field(
     "item",

@@ -11,7 +11,7 @@ from lance_core.proto import file_pb2
 from lance_core.schema import Field, Schema, leaves, split_path
 from lance_core.storage import storage_for
 from lance_core.table.snapshot import open_snapshot
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 BFLOAT16 = pa.field("item", pa.binary(2), metadata={"ARROW:extension:name": "lance.bfloat16"})
 

@@ -13,9 +13,9 @@ import pytest
 
 from lance_core.statistics.cache import ColumnKey, StatisticsCache
 from lance_core.statistics.disk_cache import StatisticsDirectory
-from support.arrays import Spec, make_array
-from support.statistics_writer import start
-from support.types import ORDERED
+from support.faults.statistics_writer import start
+from support.tables.arrays import Spec, make_array
+from support.tables.types import ORDERED
 
 KEY = ColumnKey("store", "data/a.lance", "1", "0")
 ROWS = 100_000

@@ -22,10 +22,10 @@ from lance_core.statistics.collect import PageSummary, merge_bounds, page_bounds
 from lance_core.statistics.file_buffer import PageEntry, buffer_of, from_buffer, to_buffer
 from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage.memory import MemoryFile
-from support.arrays import Spec, make_array
-from support.each_case import each_case
-from support.types import ORDERED
-from support.written import write_file
+from support.files.written import write_file
+from support.runs.each_case import each_case
+from support.tables.arrays import Spec, make_array
+from support.tables.types import ORDERED
 
 ROWS = 40
 

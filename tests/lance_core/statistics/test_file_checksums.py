@@ -17,8 +17,8 @@ from lance_core.statistics.file_checksums import verify_file
 from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import storage_for
 from lance_core.storage.memory import MemoryFile
-from support.comparison import assert_values_equal
-from support.written import read_file, write_file
+from support.files.written import read_file, write_file
+from support.oracles.comparison import assert_values_equal
 
 VERSIONS = ("2.1", "2.2")
 FLIPS = 1_000

@@ -37,10 +37,10 @@ from lance_core.expressions.tree import (
 from lance_core.statistics.collect import bounds_type, page_bounds
 from lance_core.statistics.column_statistics import all_null, refined, statistics_schema
 from lance_core.statistics.prune import decide_rows, kept_rows
-from support.arrays import Spec, make_array
-from support.draws import draws
-from support.each_case import each_case
-from support.types import ORDERED
+from support.runs.draws import draws
+from support.runs.each_case import each_case
+from support.tables.arrays import Spec, make_array
+from support.tables.types import ORDERED
 
 TEXT = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 DICTIONARIES = (pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.int64()))

@@ -17,8 +17,8 @@ from lance_core.file.v0_1.reader import LegacyFile
 from lance_core.proto import file_pb2
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.storage import LocalStorage
-from support.arrays import Spec, make_array
-from support.each_case import each_case
+from support.runs.each_case import each_case
+from support.tables.arrays import Spec, make_array
 
 ROWS_PER_BATCH = 50
 NUMBERS = (

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from lance_core.statistics import zone_statistics
 from lance_core.statistics.cache import ColumnKey, StatisticsCache
 from lance_core.statistics.zone_statistics import GatheredColumn
-from support.arrays import Spec, make_array
-from support.draws import draws
+from support.runs.draws import draws
+from support.tables.arrays import Spec, make_array
 
 
 def key(column: str = "0") -> ColumnKey:

@@ -13,7 +13,7 @@ from obstore.store import MemoryStore
 from lance_core.storage import LocalStorage, Storage, storage_for
 from lance_core.storage.object_options import Clients
 from lance_core.storage.object_store import ObjectStorage
-from support.s3 import S3, Proxy, s3_proxy
+from support.stores.s3 import S3, Proxy, s3_proxy
 
 _names = itertools.count()
 REAL_FSYNC = os.fsync

@@ -15,11 +15,11 @@ import pytest
 import lance_core
 from lance_core.errors import AlreadyExistsError, CommitConflictError, PutUnknownError
 from lance_core.storage import Storage, storage_for
-from support import s3 as faults
-from support.azure import Azure, azure_server, azurite
-from support.changes import CHANGES, make_table
-from support.gcs import Gcs, gcs_server, gcs_testbench
-from support.s3 import Proxy, s3_proxy
+from support.changes.every_change import CHANGES, make_table
+from support.stores import s3 as faults
+from support.stores.azure import Azure, azure_server, azurite
+from support.stores.gcs import Gcs, gcs_server, gcs_testbench
+from support.stores.s3 import Proxy, s3_proxy
 
 Store = Azure | Gcs
 
@@ -32,7 +32,7 @@ ROUNDS = 10
 def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
     command = azurite()
     if command is None:
-        pytest.skip("no azurite-blob: `make emulators` installs it, see support/azure.py")
+        pytest.skip("no azurite-blob: `make emulators` installs it, see tests/support/stores/azure.py")
     with azure_server(command, tmp_path_factory.mktemp("azure") / "log") as server:
         yield server
 
@@ -41,7 +41,7 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Azure]:
 def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gcs]:
     command = gcs_testbench()
     if command is None:
-        pytest.skip("no storage-testbench on PATH or in LANCE_FLIGHT_GCS_TESTBENCH, see support/gcs.py")
+        pytest.skip("no storage-testbench installed, see tests/support/stores/gcs.py")
     with gcs_server(command, tmp_path_factory.mktemp("gcs") / "log") as server:
         yield server
 

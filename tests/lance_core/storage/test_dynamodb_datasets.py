@@ -25,9 +25,9 @@ from lance_core.errors import (
 from lance_core.storage import storage_for
 from lance_core.table.manifest_store import ManifestRow, manifest_store_of
 from lance_core.table.manifest_store.dynamodb import DynamoDbManifestStore
-from support.manifest_store_cases import ManifestStoreCases
-from support.mixed_histories import run_and_check
-from support.s3 import (
+from support.changes.mixed_histories import run_and_check
+from support.stores.manifest_store_cases import ManifestStoreCases
+from support.stores.s3 import (
     KEY,
     S3,
     SECRET,

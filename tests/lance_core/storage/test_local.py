@@ -18,7 +18,7 @@ from lance_core.errors import (
     UnsupportedFeatureError,
 )
 from lance_core.storage import Entry, LocalStorage, storage_for
-from support.descriptors import open_below
+from support.processes.descriptors import open_below
 
 CONTENT = bytes(range(256)) * 40
 

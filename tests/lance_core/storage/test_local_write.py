@@ -26,7 +26,7 @@ from lance_core.errors import (
     StorageError,
 )
 from lance_core.storage import LocalStorage
-from support.descriptors import open_below
+from support.processes.descriptors import open_below
 
 
 @pytest.fixture(params=["unnamed", "staged"])

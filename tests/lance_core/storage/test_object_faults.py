@@ -18,8 +18,8 @@ from lance_core.errors import (
     StorageError,
 )
 from lance_core.storage import Storage, storage_for
-from support import s3 as faults
-from support.s3 import KEY, S3, SECRET, Proxy
+from support.stores import s3 as faults
+from support.stores.s3 import KEY, S3, SECRET, Proxy
 
 CONTENT = np.random.default_rng(1).integers(0, 256, 300_000, dtype=np.uint8).tobytes()
 

@@ -16,8 +16,8 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.storage import object_options, storage_for
 from lance_core.storage.aws_profile import profile_credentials
 from lance_core.storage.object_options import _AWS, _AZURE, _CLIENT_KEYS, _GOOGLE, _by_name, _resolve
-from support.each_case import each_case
-from support.s3 import KEY, S3, SECRET
+from support.runs.each_case import each_case
+from support.stores.s3 import KEY, S3, SECRET
 
 STORES = {"s3": _AWS, "gs": _GOOGLE, "az": _AZURE}
 

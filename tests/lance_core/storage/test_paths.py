@@ -4,7 +4,7 @@ import pytest
 
 from lance_core.errors import InvalidInputError
 from lance_core.storage.paths import contained_path
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 HOSTILE = [
     "",

@@ -14,7 +14,7 @@ import pytest
 
 import lance_core
 from lance_core.storage import storage_for
-from support.s3 import S3, Exchange, Proxy, Request
+from support.stores.s3 import S3, Exchange, Proxy, Request
 
 NUM_ROWS = 200_000
 COLUMNS = [f"c{number}" for number in range(8)]

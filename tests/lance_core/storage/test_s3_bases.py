@@ -11,8 +11,8 @@ import pyarrow as pa
 import lance_core
 from lance_core import DatasetBasePath, LanceOperation
 from lance_core.storage.scoped_options import scoped_options
-from support.comparison import assert_tables_equal
-from support.s3 import S3
+from support.oracles.comparison import assert_tables_equal
+from support.stores.s3 import S3
 
 
 def rows(start: int, stop: int) -> pa.Table:

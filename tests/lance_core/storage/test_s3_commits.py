@@ -13,10 +13,10 @@ import pytest
 
 import lance_core
 from lance_core.errors import CommitUnknownError, StorageError
-from support import s3 as faults
-from support.changes import CHANGES, make_table
-from support.mixed_histories import run_and_check
-from support.s3 import S3, Proxy, Request
+from support.changes.every_change import CHANGES, make_table
+from support.changes.mixed_histories import run_and_check
+from support.stores import s3 as faults
+from support.stores.s3 import S3, Proxy, Request
 
 _names = itertools.count()
 FAULTS = {

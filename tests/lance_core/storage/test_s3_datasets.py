@@ -25,9 +25,9 @@ from lance_core.errors import (
 )
 from lance_core.storage import storage_for
 from lance_core.table.bases import DatasetBasePath, open_base
-from support.products import thinned
-from support.s3 import S3, Proxy
-from support.workers import rows_of, spawned
+from support.processes.workers import rows_of, spawned
+from support.runs.products import thinned
+from support.stores.s3 import S3, Proxy
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.api import file as ours
-from support.s3 import S3
+from support.stores.s3 import S3
 
 
 def test_files_on_s3(s3: S3, bucket: str, tmp_path: Path) -> None:

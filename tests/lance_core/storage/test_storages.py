@@ -17,7 +17,7 @@ from lance_core.errors import (
     StorageError,
 )
 from lance_core.storage import Entry, Storage
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 CONTENT = bytes(range(256)) * 40
 

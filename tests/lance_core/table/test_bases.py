@@ -11,7 +11,7 @@ from lance_core.errors import UnsupportedFeatureError
 from lance_core.storage import LocalStorage, Storage
 from lance_core.table.bases import DatasetBasePath
 from lance_core.table.snapshot import open_snapshot
-from support.comparison import assert_tables_equal
+from support.oracles.comparison import assert_tables_equal
 
 
 @pytest.fixture

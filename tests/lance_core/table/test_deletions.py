@@ -13,7 +13,7 @@ from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputEr
 from lance_core.storage import LocalStorage
 from lance_core.table.deletions import path_of, read_deletions, write_deletions
 from lance_core.table.snapshot import open_snapshot
-from support.manifests import edit_manifest
+from support.files.manifests import edit_manifest
 
 ROW_ID = pa.field("row_id", pa.uint32(), nullable=False)
 

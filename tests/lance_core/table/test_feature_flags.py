@@ -12,8 +12,8 @@ from lance_core.proto import table_pb2
 from lance_core.storage import LocalStorage
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import open_snapshot
-from support.each_case import each_case
-from support.manifests import edit_manifest
+from support.files.manifests import edit_manifest
+from support.runs.each_case import each_case
 
 IGNORED_FOR_READING = 32768
 READABLE = {1, 2, 4, 8, 16, 32, 128, 256, 1024, 2048}

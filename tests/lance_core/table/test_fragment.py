@@ -15,7 +15,7 @@ from lance_core.storage import LocalStorage
 from lance_core.table.deletions import read_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot, open_snapshot
-from support.manifests import edit_manifest
+from support.files.manifests import edit_manifest
 
 
 def snapshot_of(path: Path, version: int | None = None) -> Snapshot:

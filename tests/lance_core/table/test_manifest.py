@@ -17,8 +17,8 @@ from lance_core.table.fragment_totals import FragmentTotals
 from lance_core.table.indices import describe_indices
 from lance_core.table.manifest import Manifest, parse_manifest
 from lance_core.table.snapshot import open_snapshot
-from support.each_case import each_case
-from support.manifests import edit_manifest, manifest_bytes, newest_manifest, read_message
+from support.files.manifests import edit_manifest, manifest_bytes, newest_manifest, read_message
+from support.runs.each_case import each_case
 
 
 def manifest_of(path: Path, version: int | None = None) -> Manifest:

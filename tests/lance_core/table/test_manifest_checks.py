@@ -15,7 +15,7 @@ import lance_core
 from lance_core.errors import CorruptFileError, FileMissingError, LanceError
 from lance_core.proto import rowids_pb2, table_pb2
 from lance_core.table.manifest import parse_manifest, serialize_manifest
-from support.manifests import newest_manifest
+from support.files.manifests import newest_manifest
 
 
 @pytest.fixture

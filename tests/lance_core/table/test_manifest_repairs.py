@@ -13,7 +13,7 @@ import lance_core
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.proto import table_pb2
 from lance_core.table.manifest import parse_manifest, serialize_manifest
-from support.manifests import edit_manifest, newest_manifest, read_message
+from support.files.manifests import edit_manifest, newest_manifest, read_message
 
 Edit = Callable[[table_pb2.Manifest], object]
 

@@ -34,8 +34,8 @@ from lance_core.table.snapshot import open_snapshot
 from lance_core.table.versions import latest_version, list_versions, publish_manifest
 from lance_core.write.dataset import write_data
 from lance_core.write.dataset_options import DatasetWriteOptions
-from support.faults import FaultStorage
-from support.manifest_store_cases import ManifestStoreCases
+from support.faults.failing_storage import FaultStorage
+from support.stores.manifest_store_cases import ManifestStoreCases
 
 STAGED = "_versions/*.manifest-*"
 

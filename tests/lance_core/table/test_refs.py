@@ -13,8 +13,8 @@ import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError, RefNotFoundError, VersionNotFoundError
 from lance_core.storage import LocalStorage
 from lance_core.table.refs import branch_storage, list_branches, list_tags, read_tag
-from support.each_case import each_case
-from support.faults import CallStorage, before
+from support.faults.failing_storage import CallStorage, before
+from support.runs.each_case import each_case
 
 BAD_NAMES = ["", ".", "..", "a..b", "../x", "a b", "x.lock", "a\0", "a\\b", "a\nb", "%2e%2e", "x" * 300]
 

@@ -17,7 +17,7 @@ from lance_core.table.deletions import read_deletions
 from lance_core.table.fragment import Fragment
 from lance_core.table.row_ids import decode_row_ids, find_row_ids, read_row_ids
 from lance_core.table.snapshot import open_snapshot
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 
 def encoded(values: list[int], width: int, base: int = 0) -> rowids_pb2.EncodedU64Array:

@@ -13,7 +13,7 @@ import lance_core
 from lance_core.errors import CorruptFileError, LanceError
 from lance_core.proto import rowids_pb2, table_pb2
 from lance_core.table.row_versions import decode_versions
-from support.manifests import edit_manifest
+from support.files.manifests import edit_manifest
 
 COLUMNS = ["x", "_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version"]
 

@@ -15,7 +15,7 @@ from lance_core.scan.session import session_of
 from lance_core.schema import Schema
 from lance_core.storage.local import LocalStorage
 from lance_core.table.snapshot import open_snapshot
-from support.manifests import edit_manifest
+from support.files.manifests import edit_manifest
 
 
 def schema_of(path: Path) -> Schema:

@@ -15,10 +15,10 @@ import pytest
 import lance_core
 from lance_core.errors import CommitUnknownError, DatasetNotFoundError, LanceError, StorageError
 from lance_core.write.dataset import Mode
-from support import crashing_writes
-from support.crashing_writes import NEW_ROWS, rows, write
-from support.faults import FaultStorage, fails, loses_answer, loses_request
-from support.killing import kill_at_every_call
+from support.faults import crashing_writes
+from support.faults.crashing_writes import NEW_ROWS, rows, write
+from support.faults.failing_storage import FaultStorage, fails, loses_answer, loses_request
+from support.faults.killing import kill_at_every_call
 
 TESTS = Path(__file__).parents[2]
 OLD = pa.Table.from_batches([rows(0, 5)])
@@ -72,7 +72,7 @@ def check_state(path: Path, before: pa.Table | None, after: pa.Table) -> bool:
 def test_killed_at_every_call(mode: Mode, when: str, tmp_path: Path) -> None:
     """T35: kill -9 between any two calls leaves the old or the new version, and a table to write to."""
     before = _before(tmp_path / "before", mode)
-    count = kill_at_every_call(tmp_path, "support.crashing_writes", mode, when)
+    count = kill_at_every_call(tmp_path, "support.faults.crashing_writes", mode, when)
     assert count > 10
 
     states = [check_state(tmp_path / str(number), before, _after(mode)) for number in range(count)]

@@ -12,7 +12,7 @@ import pytest
 
 import lance_core
 from lance_core.encodings.values import concat_arrays, flatten_lists
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]
 BATCHES: list[list[float | None]] = [[1.0, 2.0], [2.0, 3.0], [float("nan"), -0.0], [1.5, None], [None, 2.5]]

@@ -19,9 +19,9 @@ from lance.file import LanceFileReader
 import lance_core
 from lance_core.encodings.json_binary import store_json
 from lance_core.errors import InvalidInputError
-from support.comparison import assert_tables_equal
-from support.draws import draws
-from support.each_case import each_case
+from support.oracles.comparison import assert_tables_equal
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 from support.twins.json_binary import binary_json
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]

@@ -24,7 +24,7 @@ from lance_core.errors import (
 )
 from lance_core.file.v2_1 import writer as v2_1_writer
 from lance_core.write.dataset import Mode
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 TABLE = pa.table({"a": pa.array([1, 2, None], pa.int32()), "b": ["x", None, ""]})
 MORE = pa.table({"a": pa.array([7], pa.int32()), "b": ["more"]})

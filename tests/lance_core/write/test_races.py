@@ -14,10 +14,10 @@ import lance_core
 from lance_core.commit import commit
 from lance_core.errors import CommitConflictError, DatasetExistsError
 from lance_core.write.dataset import DatasetWriter
-from support.crashing_writes import SCHEMA, rows
-from support.faults import FaultStorage
-from support.racing import race
-from support.racing_writes import ROWS, append_rows
+from support.changes.racing import race
+from support.changes.racing_writes import ROWS, append_rows
+from support.faults.crashing_writes import SCHEMA, rows
+from support.faults.failing_storage import FaultStorage
 
 COMMITS = 10
 

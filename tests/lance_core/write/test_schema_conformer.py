@@ -16,9 +16,9 @@ import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.schema import schema_from_arrow
 from lance_core.write.schema_conformer import Conformer
-from support.arrays import Spec, make_array
-from support.draws import draws
-from support.each_case import each_case
+from support.runs.draws import draws
+from support.runs.each_case import each_case
+from support.tables.arrays import Spec, make_array
 
 UUIDS = pa.array([b"0" * 16], pa.binary(16))
 PAIR = pa.array([{"x": 1, "y": "a"}], pa.struct([("x", pa.int32()), ("y", pa.string())]))

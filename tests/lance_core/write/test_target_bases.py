@@ -17,7 +17,7 @@ import pytest
 import lance_core
 from lance_core import DatasetBasePath, LanceOperation
 from lance_core.errors import CommitConflictError, InvalidInputError, StorageError
-from support.comparison import assert_tables_equal
+from support.oracles.comparison import assert_tables_equal
 
 
 def rows(start: int, stop: int) -> pa.Table:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 UUIDS = pa.array([bytes([number]) * 16 for number in range(6)], pa.binary(16))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import lance_core
-from support.comparison import assert_tables_equal
-from support.reference import read_reference, write_reference
+from support.oracles.comparison import assert_tables_equal
+from support.tables.reference import read_reference, write_reference
 
 
 def test_rows_inside_a_page_of_long_texts(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from pyarrow import flight
 
 import lance_core
-from support.arrays import Spec
-from support.cases import Case, Column
-from support.checks import expected_table, write_case
-from support.comparison import assert_tables_equal
-from support.server import RunningServer, serving
+from support.oracles.checks import expected_table, write_case
+from support.oracles.comparison import assert_tables_equal
+from support.servers.server import RunningServer, serving
+from support.tables.arrays import Spec
+from support.tables.cases import Case, Column
 
 KEYED = pa.dictionary(pa.uint8(), pa.string())
 NESTED = {

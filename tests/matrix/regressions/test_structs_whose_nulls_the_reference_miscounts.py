@@ -10,12 +10,12 @@ from lance.file import LanceFileReader
 
 import lance_core
 from lance_core.api.file import LanceFileWriter
-from support.arrays import Spec
-from support.cases import Case, Column
-from support.checks import check_local, expected_table, write_case
-from support.comparison import assert_tables_equal
-from support.null_structs import miscount
-from support.reference import FILE_VERSIONS, write_reference_pages
+from support.oracles.checks import check_local, expected_table, write_case
+from support.oracles.comparison import assert_tables_equal
+from support.tables.arrays import Spec
+from support.tables.cases import Case, Column
+from support.tables.null_structs import miscount
+from support.tables.reference import FILE_VERSIONS, write_reference_pages
 
 TYPE = pa.struct([pa.field("l", pa.list_(pa.int32()))])
 REQUIRED = pa.list_(pa.field("item", TYPE, nullable=False))

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from flight_client import Client, DatasetExistsError, InvalidInputError
 from spark_pipeline.jobs import Server, Source, backfill, ingest, verify
-from support.served import Root
+from support.servers.served import Root
 
 NUM_ROWS = 3000
 COLUMNS = {"id": "number", "fare": "CAST(price AS FLOAT)", "driver": "driver", "vector": "vector"}

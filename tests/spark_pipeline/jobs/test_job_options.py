@@ -22,7 +22,7 @@ from spark_pipeline.jobs import Outcome, Server, Source
 from spark_pipeline.jobs.job import JOBS, Job, JobOptions, about, about_of, is_required
 from spark_pipeline.jobs.job import job as job_of
 from spark_pipeline.jobs.shared_options import RunOptions
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 URI = "grpc://127.0.0.1:1"
 

@@ -29,8 +29,8 @@ from spark_pipeline.jobs import (
     transform,
     verify,
 )
-from support.nearest import vector_table
-from support.served import Root
+from support.searches.nearest import vector_table
+from support.servers.served import Root
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import spark_pipeline
 from flight_client import Client, InvalidInputError
 from spark_pipeline.jobs import Server, Source, nearest_join
-from support.nearest import expected_ids, lattice, vector_table
+from support.searches.nearest import expected_ids, lattice, vector_table
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

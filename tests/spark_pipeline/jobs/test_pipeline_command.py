@@ -18,8 +18,8 @@ import pytest
 
 import spark_pipeline
 from flight_client import Client
-from support.command_line import run_verb
-from support.spark import JAVA_OPTIONS
+from support.clients.command_line import run_verb
+from support.spark.settings import JAVA_OPTIONS
 
 PIPELINE = [sys.executable, "-m", "flight_server.cli", "pipeline"]
 CONF = [f"spark.driver.extraJavaOptions={JAVA_OPTIONS}", "spark.driver.host=127.0.0.1"]

@@ -11,7 +11,7 @@ from spark_pipeline.jobs import Source
 from spark_pipeline.jobs.ingest import IngestOptions
 from spark_pipeline.jobs.transform import TransformOptions
 from spark_pipeline.pipeline_file import Pipeline
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 GOOD = """
 [pipeline]

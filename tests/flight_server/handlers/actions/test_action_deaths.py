@@ -15,9 +15,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.actions import act, stage
-from support.puts import put
-from support.server import RunningServer, start_server
+from support.clients.actions import act, stage
+from support.clients.puts import put
+from support.servers.server import RunningServer, start_server
 
 GONE = (flight.FlightUnavailableError, flight.FlightInternalError, flight.FlightTimedOutError)
 MERGE = {"dataset": "t", "mode": "merge_insert", "on": ["n"], "when_matched": "update_all",

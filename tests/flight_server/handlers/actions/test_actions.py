@@ -14,8 +14,8 @@ import pytest
 from pyarrow import flight
 
 from flight_server.handlers.actions import ACTIONS
-from support.actions import act, stage
-from support.puts import put
+from support.clients.actions import act, stage
+from support.clients.puts import put
 
 TABLE = pa.table({"n": pa.array(range(10), pa.int64()), "s": [f"row {i}" for i in range(10)]})
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
-from support.puts import descriptor_of, files_below, finish_message, put
-from support.server import RunningServer, serving
+from support.clients.puts import descriptor_of, files_below, finish_message, put
+from support.servers.server import RunningServer, serving
 
 TABLE = pa.table({"id": range(100), "name": [str(row) for row in range(100)]})
 

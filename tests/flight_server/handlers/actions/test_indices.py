@@ -18,10 +18,10 @@ import pytest
 import flight_client
 import lance_core
 from flight_client import Client
-from support.command_line import run_verb as run
-from support.forked import ForkedProcess
-from support.nearest import vector_table
-from support.server import RunningServer, serving
+from support.clients.command_line import run_verb as run
+from support.processes.forked import ForkedProcess
+from support.searches.nearest import vector_table
+from support.servers.server import RunningServer, serving
 
 
 @pytest.fixture(scope="module")

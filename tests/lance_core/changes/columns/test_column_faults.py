@@ -24,7 +24,7 @@ from lance_core.changes.compaction import CompactionOptions
 from lance_core.changes.source_rows import SourceRows
 from lance_core.errors import CommitConflictError, CommitUnknownError, InvalidInputError, StorageError
 from lance_core.table.snapshot import Snapshot, open_snapshot
-from support.faults import FaultStorage, fails, loses_answer, loses_request
+from support.faults.failing_storage import FaultStorage, fails, loses_answer, loses_request
 
 Change = Callable[[Snapshot], Snapshot]
 OPTIONS = CompactionOptions(target_rows_per_fragment=6)

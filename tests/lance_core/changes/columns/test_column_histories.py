@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lance_core
-from support.draws import draws
-from support.two_copies import TwoCopies
+from support.oracles.two_copies import TwoCopies
+from support.runs.draws import draws
 
 STRUCT = pa.struct([("x", pa.int64()), ("y", pa.string())])
 

@@ -16,9 +16,9 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
-from support.comparison import assert_tables_equal
-from support.products import thinned
-from support.two_copies import TwoCopies
+from support.oracles.comparison import assert_tables_equal
+from support.oracles.two_copies import TwoCopies
+from support.runs.products import thinned
 
 VERSIONS = ["0.1", "2.0", "2.1", "2.2"]
 MODERN = ["2.1", "2.2"]

@@ -20,8 +20,8 @@ from lance_core.changes.columns.staged_columns import (
     commit_staged_columns,
 )
 from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
-from support.products import thinned
-from support.two_copies import TwoCopies
+from support.oracles.two_copies import TwoCopies
+from support.runs.products import thinned
 
 STRUCT = pa.struct([("x", pa.int64()), ("y", pa.string())])
 LIBRARIES = {"ours": (lance_core, LanceOperation), "theirs": (lance, lance.LanceOperation)}

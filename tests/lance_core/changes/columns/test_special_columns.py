@@ -14,8 +14,8 @@ import pytest
 
 import lance_core
 from lance_core.errors import UnsupportedFeatureError
-from support.comparison import assert_tables_equal
-from support.two_copies import TwoCopies
+from support.oracles.comparison import assert_tables_equal
+from support.oracles.two_copies import TwoCopies
 
 
 def blob_table(first: int, *, second_form: bool) -> pa.Table:

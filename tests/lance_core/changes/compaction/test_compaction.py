@@ -18,9 +18,9 @@ import lance_core
 import lance_core.api.optimize
 from lance_core.api.optimize import Compaction, CompactionPlan, CompactionTask, RewriteResult
 from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
-from support.comparison import assert_tables_equal
-from support.draws import draws
-from support.two_copies import TwoCopies
+from support.oracles.comparison import assert_tables_equal
+from support.oracles.two_copies import TwoCopies
+from support.runs.draws import draws
 
 STRUCT = pa.struct([("x", pa.int64()), ("l", pa.list_(pa.string()))])
 VERSIONS = ["0.1", "2.0", "2.1", "2.2"]

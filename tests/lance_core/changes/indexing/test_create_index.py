@@ -20,8 +20,8 @@ from lance_core.errors import (
     UnknownColumnError,
     UnsupportedFeatureError,
 )
-from support.indexed import FILTERS, SCALAR_KINDS, build_scalar_indices, check_filters, indexed_rows
-from support.products import thinned
+from support.runs.products import thinned
+from support.searches.indexed import FILTERS, SCALAR_KINDS, build_scalar_indices, check_filters, indexed_rows
 
 BUILT = [column for column, kind in SCALAR_KINDS.items() if kind != "INVERTED"]
 

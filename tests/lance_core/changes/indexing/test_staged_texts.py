@@ -17,7 +17,7 @@ from lance_core.api.indices import IndexConfig
 from lance_core.api.operations import Index, IndexFile
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.index.progress import IndexProgress
-from support.texts import scores_of
+from support.searches.texts import scores_of
 
 QUERY = "beta3 gamma1"
 

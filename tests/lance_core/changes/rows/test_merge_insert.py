@@ -16,7 +16,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import CommitConflictError, InvalidInputError, UnsupportedFeatureError
-from support.row_twins import Twins
+from support.oracles.row_twins import Twins
 
 TABLE = pa.table(
     {

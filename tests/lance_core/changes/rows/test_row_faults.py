@@ -21,8 +21,8 @@ from lance_core.commit.commit import commit
 from lance_core.errors import CommitUnknownError, PutUnknownError, StorageError
 from lance_core.storage.base import Bytes
 from lance_core.table.snapshot import Snapshot, open_snapshot
-from support.faults import FaultStorage, fails, loses_answer, loses_request
-from support.products import thinned
+from support.faults.failing_storage import FaultStorage, fails, loses_answer, loses_request
+from support.runs.products import thinned
 
 ROWS = range(12)
 TABLE = pa.table({"id": ROWS, "text": [f"t{row}" for row in ROWS]})

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
-from support.draws import draws
-from support.row_twins import Twins
+from support.oracles.row_twins import Twins
+from support.runs.draws import draws
 
 SCHEMA = pa.schema(
     [

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from support.racing import race
-from support.racing_changes import change_rows, expected
+from support.changes.racing import race
+from support.changes.racing_changes import change_rows, expected
 
 WRITERS = ["ours", "ours", "reference"]
 

@@ -13,7 +13,7 @@ import pytest
 import lance_core
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.table.transaction import read_transaction
-from support.row_twins import Twins
+from support.oracles.row_twins import Twins
 
 TABLE = pa.table(
     {

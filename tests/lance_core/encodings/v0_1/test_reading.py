@@ -19,7 +19,7 @@ from lance_core.proto import file_pb2, table_pb2
 from lance_core.schema import Schema
 from lance_core.schema.fields import Field
 from lance_core.storage.memory import MemoryFile
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 Cells = Mapping[int, Sequence[tuple[int, int]]]
 NAME = "data/f.lance"

@@ -13,7 +13,7 @@ from lance_core.encodings.v2_0.range_requests import run
 from lance_core.encodings.v2_0.registry import parse_encoding
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_0_pb2 as pb
-from support.files_2_0 import Page, some_nulls, write_column
+from support.files.files_2_0 import Page, some_nulls, write_column
 
 TYPES = ["string", "large_string", "binary", "large_binary"]
 EXAMPLE = [None, "foo", "", None, "bar", None]

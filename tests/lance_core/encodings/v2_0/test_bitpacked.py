@@ -9,8 +9,8 @@ import pytest
 
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_0_pb2 as pb
-from support.each_case import each_case
-from support.files_2_0 import Page, some_nulls, write_column
+from support.files.files_2_0 import Page, some_nulls, write_column
+from support.runs.each_case import each_case
 
 ORDER = [0, 4, 2, 6, 1, 5, 3, 7]
 

@@ -9,7 +9,7 @@ import pytest
 
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_0_pb2 as pb
-from support.files_2_0 import Page, all_nulls, no_nulls, some_nulls, write_column
+from support.files.files_2_0 import Page, all_nulls, no_nulls, some_nulls, write_column
 
 WORDS = ["a", "b", None, "", "a"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_0_pb2 as pb
-from support.files_2_0 import Page, some_nulls, write_column
+from support.files.files_2_0 import Page, some_nulls, write_column
 
 
 def _fixed(values: pb.ArrayEncoding, width: int) -> pb.ArrayEncoding:

@@ -16,7 +16,7 @@ from lance_core.encodings.v2_0.range_requests import run
 from lance_core.encodings.v2_0.registry import parse_encoding
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.proto import encodings_v2_0_pb2 as pb
-from support.files_2_0 import ColumnPages, Page, leaf, no_nulls, some_nulls, write_column, write_file
+from support.files.files_2_0 import ColumnPages, Page, leaf, no_nulls, some_nulls, write_column, write_file
 
 NUMBERS = np.arange(-500, 500, dtype=np.int64)
 

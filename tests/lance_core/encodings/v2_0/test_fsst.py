@@ -9,7 +9,7 @@ import pytest
 
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_0_pb2 as pb
-from support.files_2_0 import Page, write_column
+from support.files.files_2_0 import Page, write_column
 
 SYMBOLS = (b"foo", b"xbar")
 

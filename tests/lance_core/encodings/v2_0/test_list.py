@@ -9,7 +9,7 @@ import pytest
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.proto import encodings_v2_0_pb2 as pb
-from support.files_2_0 import ColumnPages, HandWritten, Page, leaf, no_nulls, struct_page, write_file
+from support.files.files_2_0 import ColumnPages, HandWritten, Page, leaf, no_nulls, struct_page, write_file
 
 
 def _list_page(ends: list[int], num_items: int, adjustment: int) -> Page:

@@ -9,7 +9,7 @@ import pytest
 from lance_core.errors import CorruptFileError
 from lance_core.proto import encodings_v2_0_pb2 as pb
 from lance_core.proto import file_pb2
-from support.files_2_0 import ColumnPages, HandWritten, Page, leaf, write_file
+from support.files.files_2_0 import ColumnPages, HandWritten, Page, leaf, write_file
 
 ROWS = bytes.fromhex("0100000000000000 0200 0300000000000000 fcff")
 

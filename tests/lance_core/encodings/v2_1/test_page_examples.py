@@ -12,7 +12,7 @@ import pytest
 
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.proto import encodings_v2_1_pb2 as pb
-from support.each_case import each_case
+from support.runs.each_case import each_case
 from support.twins import nested, pages, values
 from support.twins.pages import ITEM, LIST, HandmadePage, flat, variable
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from support.draws import draws
+from support.runs.draws import draws
 from support.twins import nested, pages
 from support.twins.pages import HandmadePage
 

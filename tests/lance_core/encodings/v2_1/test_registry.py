@@ -11,7 +11,7 @@ from lance_core.encodings.v2_1.registry import ENCODINGS, UNSUPPORTED, parse_enc
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as pb
-from support.each_case import each_case
+from support.runs.each_case import each_case
 from support.twins import fsst, nested, pages, values
 from support.twins.pages import ITEM, LIST, HandmadePage, flat, general, lists_of, packed, variable
 

@@ -16,9 +16,18 @@ from lance_core.file.data_file import open_data_file
 from lance_core.file.v2_0 import nodes as v2_0_nodes
 from lance_core.schema import nodes
 from lance_core.storage.local import LocalStorage
-from support.comparison import assert_tables_equal
-from support.files_2_0 import NAME, ColumnPages, Page, all_nulls, leaf, no_nulls, write_column, write_file
-from support.reference import write_reference_pages
+from support.files.files_2_0 import (
+    NAME,
+    ColumnPages,
+    Page,
+    all_nulls,
+    leaf,
+    no_nulls,
+    write_column,
+    write_file,
+)
+from support.oracles.comparison import assert_tables_equal
+from support.tables.reference import write_reference_pages
 
 
 def _batches() -> list[pa.RecordBatch]:

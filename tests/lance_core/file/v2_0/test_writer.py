@@ -18,7 +18,7 @@ from lance_core.scan.plan.statistics import read_page_statistics
 from lance_core.statistics.file_checksums import verify_file
 from lance_core.storage.local import LocalStorage
 from lance_core.storage.memory import MemoryFile
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 
 def _write(data: pa.Table, path: Path, **arguments: object) -> lance_core.LanceDataset:

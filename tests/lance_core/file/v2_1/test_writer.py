@@ -18,17 +18,17 @@ from lance_core.proto import encodings_v2_1_pb2 as pb
 from lance_core.statistics.file_checksums import verify_file
 from lance_core.statistics.page_recorder import FilePageRecorder
 from lance_core.storage import storage_for
-from support.comparison import assert_values_equal
-from support.each_case import each_case
-from support.pages import features
-from support.written import check_file, read_file, write_file
+from support.files.pages import features
+from support.files.written import check_file, read_file, write_file
+from support.oracles.comparison import assert_values_equal
+from support.runs.each_case import each_case
 
 VERSIONS = ("2.1", "2.2")
 PAGE = 8 << 20
 
 
 def used(path: Path) -> set[str]:
-    """Names of everything that the pages of a file use, see `support.pages`."""
+    """Names of everything that the pages of a file use, see `support.files.pages`."""
     return {name for layout, _ in pages(path) for name in features(layout)}
 
 

@@ -15,7 +15,7 @@ from lance.indices import IndexConfig
 import lance_core
 from lance_core.api.dataset import LanceDataset
 from lance_core.api.optimize import CompactionMetrics
-from support.indexed import (
+from support.searches.indexed import (
     FILTERS,
     FORGETFUL,
     VECTOR_KINDS,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
-from support.draws import draws
+from support.runs.draws import draws
 
 OFFSET_BITS = 32
 

@@ -16,7 +16,7 @@ from lance_core.index.moving import moved_sets
 from lance_core.index.moving.moved_rows import FragmentGroup, MovedRows, NewFragment, OldFragment
 from lance_core.index.moving.moved_sets import move_set, move_sets
 from lance_core.index.row_sets import Container, Map64, TreeMap
-from support.draws import draws
+from support.runs.draws import draws
 
 CONTAINERS: list[Container] = [TreeMap(), Map64()]
 EXAMPLE = bytes.fromhex("010000000000000014000000" + "3a300000010000000000010010000000" + "02000400")

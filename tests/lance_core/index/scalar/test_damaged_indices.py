@@ -13,8 +13,8 @@ import pytest
 
 import lance_core
 from lance_core.errors import CorruptFileError, LanceError, StorageError
-from support.damage import MUTATIONS
-from support.indexed_columns import COLUMNS, table
+from support.files.damage import MUTATIONS
+from support.searches.indexed_columns import COLUMNS, table
 
 SEED = os.environ.get("LANCE_TEST_SEED", "20261124")
 FILTERS = {

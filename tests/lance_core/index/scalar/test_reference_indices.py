@@ -15,7 +15,7 @@ import pytest
 import lance_core
 from lance_core.changes.rows.key_matches import key_fields, key_scan
 from lance_core.changes.source_rows import SourceRows
-from support.indexed_columns import COLUMNS, KINDS, IndexedColumn, table
+from support.searches.indexed_columns import COLUMNS, KINDS, IndexedColumn, table
 
 SEED = int(os.environ.get("LANCE_TEST_SEED", "20261124"))
 VERSIONS = ("2.0", "2.1", "2.2")

@@ -15,7 +15,7 @@ from lance_core import kernels
 from lance_core.index.build import ROW_KEY, VALUE
 from lance_core.index.row_sets import Container, Map64, TreeMap, keys_of
 from lance_core.index.sets_by_value import SetsByValue
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "integers": (pa.int32(), [-7, 0, 1, 5, 2**31 - 1]),

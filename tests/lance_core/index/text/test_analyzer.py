@@ -13,7 +13,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.index.text.analyzer import Analyzer, Token
 from lance_core.index.text.parameters import LANGUAGES, TextParameters, parameters_of, parse_parameters
 from lance_core.index.text.stop_words import stop_words
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 PIECES = [
     "Running runs RAN", "it's 3.14", "foo_bar-baz", "naïve CAFÉ", "Straße", "ﬁnance ǅ", "İstanbul",

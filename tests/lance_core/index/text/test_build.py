@@ -18,7 +18,7 @@ from lance_core.changes.indexing.create import create_index
 from lance_core.changes.indexing.optimize import optimize_indices
 from lance_core.changes.indexing.segment import IndexRequest
 from lance_core.errors import ColumnTypeError, InvalidInputError, UnsupportedFeatureError
-from support.texts import assert_same_answers, random_query, random_rows, scores_of
+from support.searches.texts import assert_same_answers, random_query, random_rows, scores_of
 
 OPTIONS = {"with_position": True, "stem": False, "remove_stop_words": False}
 

@@ -13,8 +13,8 @@ from lance_core.api.query import MatchQuery, PhraseQuery
 from lance_core.changes.indexing.create import create_index
 from lance_core.changes.indexing.segment import IndexRequest
 from lance_core.errors import CorruptFileError, LanceError
-from support.damage import MUTATIONS
-from support.texts import random_rows
+from support.files.damage import MUTATIONS
+from support.searches.texts import random_rows
 
 QUERIES = (
     MatchQuery("alpha alta rare1", "text"),

@@ -17,9 +17,9 @@ import lance_core.api.query
 from lance_core.api.file import LanceFileReader
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
 from lance_core.index.text.old_partition import posting_list
-from support.damage import MUTATIONS
-from support.old_text_indices import OPTIONS, with_old_index, write_file
-from support.texts import Make, random_match, random_rows
+from support.files.damage import MUTATIONS
+from support.searches.old_text_indices import OPTIONS, with_old_index, write_file
+from support.searches.texts import Make, random_match, random_rows
 
 ROWS = random_rows(random.Random(2), 0, 1400)
 

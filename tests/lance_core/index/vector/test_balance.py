@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 import lance_core
-from support.vector_indices import nearest_rows, vector_table
+from support.searches.vector_indices import nearest_rows, vector_table
 
 Array = npt.NDArray[Any]
 

@@ -18,8 +18,8 @@ from lance_core.index.vector.build.parameters import vector_parameters
 from lance_core.index.vector.segment_search import SegmentQuery
 from lance_core.proto import index_pb2
 from lance_core.storage import storage_for
-from support.products import thinned
-from support.vector_indices import (
+from support.runs.products import thinned
+from support.searches.vector_indices import (
     KINDS,
     clustered,
     exact_distances,

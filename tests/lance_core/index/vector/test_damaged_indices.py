@@ -13,7 +13,7 @@ import pytest
 import lance_core
 from lance_core.errors import CorruptFileError, LanceError, UnsupportedFeatureError
 from lance_core.index.vector.segment_search import SegmentQuery
-from support.vector_indices import KINDS, clustered, vector_segments, vector_table
+from support.searches.vector_indices import KINDS, clustered, vector_segments, vector_table
 
 VECTORS = clustered(400, 16)
 QUERY = VECTORS[3] + np.float32(0.1)

@@ -14,7 +14,7 @@ from lance.dataset import VectorIndexReader as ReferenceReader
 import lance_core
 from lance_core.api.dataset import VectorIndexReader
 from lance_core.errors import InvalidInputError
-from support.vector_indices import KINDS, clustered, vector_table
+from support.searches.vector_indices import KINDS, clustered, vector_table
 
 DIMENSION, PARTITIONS = 32, 3
 

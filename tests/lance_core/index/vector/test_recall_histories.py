@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 import lance_core
-from support.vector_indices import KINDS, clustered, uniform, vector_table
+from support.searches.vector_indices import KINDS, clustered, uniform, vector_table
 
 Array = npt.NDArray[Any]
 

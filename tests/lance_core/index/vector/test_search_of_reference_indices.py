@@ -14,8 +14,8 @@ import pytest
 import lance_core
 from lance_core.api.indices import build_rq_model
 from lance_core.index.vector.segment_search import SegmentQuery
-from support.products import thinned
-from support.vector_indices import KINDS, clustered, exact_distances, vector_segments, vector_table
+from support.runs.products import thinned
+from support.searches.vector_indices import KINDS, clustered, exact_distances, vector_segments, vector_table
 
 ROWS, DIMENSION, PARTITIONS = 1500, 32, 4
 VECTORS = clustered(ROWS, DIMENSION)

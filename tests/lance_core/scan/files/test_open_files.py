@@ -15,7 +15,7 @@ import pytest
 import lance_core
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.run import small_fragments
-from support.descriptors import open_below
+from support.processes.descriptors import open_below
 
 
 @pytest.fixture

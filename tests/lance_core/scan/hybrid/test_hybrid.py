@@ -15,8 +15,8 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidInputError
-from support.nearest import lattice, vector_array
-from support.texts import random_rows
+from support.searches.nearest import lattice, vector_array
+from support.searches.texts import random_rows
 
 QUERY = [1.0, 0.0, -1.0, 2.0, 0.0, 1.0]
 WORDS = "alpha beta rare1"

@@ -18,8 +18,8 @@ import lance_core
 from lance_core.api.dataset import VectorSearchQuery
 from lance_core.api.query import BooleanQuery, FullTextOperator, MatchQuery, Occur, PhraseQuery
 from lance_core.errors import InvalidInputError
-from support.nearest import lattice, vector_array
-from support.texts import random_rows
+from support.searches.nearest import lattice, vector_array
+from support.searches.texts import random_rows
 
 QUERY = [1.0, 0.0, -1.0, 2.0, 0.0, 1.0]
 NEAREST = {"column": "v", "q": QUERY, "k": 25}

@@ -14,8 +14,8 @@ from lance.arrow import BFloat16Type
 
 import lance_core
 from lance_core.errors import InvalidInputError
-from support.each_case import each_case
-from support.nearest import expected_ids, lattice, vector_array, vector_table
+from support.runs.each_case import each_case
+from support.searches.nearest import expected_ids, lattice, vector_array, vector_table
 
 VERSIONS = ("0.1", "2.0", "2.1", "2.2")
 

@@ -16,7 +16,7 @@ import lance_core
 from lance_core.api.scanner_builder import ScannerBuilder
 from lance_core.errors import InvalidInputError, LanceError
 from lance_core.scan.nearest import indexed as indexed_search
-from support.nearest import expected_ids, lattice, vector_table
+from support.searches.nearest import expected_ids, lattice, vector_table
 
 DIMENSION = 8
 QUERY = lattice(1, DIMENSION, seed=9)[0] + 0.25

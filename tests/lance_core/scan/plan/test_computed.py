@@ -9,8 +9,8 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidInputError
-from support.comparison import assert_tables_equal
-from support.each_case import each_case
+from support.oracles.comparison import assert_tables_equal
+from support.runs.each_case import each_case
 
 SCHEMA = pa.schema(
     [

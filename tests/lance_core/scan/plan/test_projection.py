@@ -6,8 +6,8 @@ import pytest
 
 import lance_core
 from lance_core import InvalidInputError
-from support.comparison import assert_tables_equal, schema_difference
-from support.each_case import each_case
+from support.oracles.comparison import assert_tables_equal, schema_difference
+from support.runs.each_case import each_case
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ from lance_core.statistics.disk_cache import StatisticsDirectory
 from lance_core.statistics.file_buffer import METADATA_KEY, PageEntry, to_buffer
 from lance_core.statistics.prune import kept_rows
 from lance_core.storage import LocalStorage
-from support.manifests import edit_manifest
+from support.files.manifests import edit_manifest
 
 
 def add_page_statistics(dataset: Path, columns: Mapping[int, Sequence[PageEntry]]) -> None:

@@ -19,12 +19,12 @@ from lance_core.encodings.v2_1.page import LeafSlice
 from lance_core.file.v2_1 import joined_files
 from lance_core.file.v2_1.joined_files import JoinedFiles
 from lance_core.scan.run import fragment_groups, small_fragments
-from support.cases import Case
-from support.checks import PANICS
-from support.comparison import assert_tables_equal
-from support.damage import MUTATIONS
-from support.draws import draws
-from support.strategies import cases
+from support.files.damage import MUTATIONS
+from support.oracles.checks import PANICS
+from support.oracles.comparison import assert_tables_equal
+from support.runs.draws import draws
+from support.tables.cases import Case
+from support.tables.strategies import cases
 
 GENERATED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 VERSIONS = ("2.1", "2.2")

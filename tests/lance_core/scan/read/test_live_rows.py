@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lance_core.scan.read.live_rows import LiveRows
 from lance_core.table.fragment import MAX_ROWS
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 fragments = st.integers(0, 60).flatmap(
     lambda rows: st.tuples(st.just(rows), st.sets(st.integers(0, max(rows - 1, 0)), max_size=rows))

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.scan.read.value_sizes import bits_before, value_bits
-from support.each_case import each_case
+from support.runs.each_case import each_case
 
 NUM_ROWS = 1000
 ROWS = range(NUM_ROWS)

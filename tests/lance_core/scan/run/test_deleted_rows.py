@@ -11,8 +11,8 @@ from lance.dataset import ColumnOrdering as TheirOrdering
 
 import lance_core
 from lance_core import ColumnOrdering
-from support.comparison import assert_tables_equal
-from support.each_case import each_case
+from support.oracles.comparison import assert_tables_equal
+from support.runs.each_case import each_case
 
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
 

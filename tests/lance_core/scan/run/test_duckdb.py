@@ -21,9 +21,9 @@ from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.run import filtered_scan
 from lance_core.scan.run.execute import scan_table
 from lance_core.scan.run.strategy import Strategy
-from support.comparison import assert_tables_equal
-from support.draws import draws
-from support.filters import conditions, passing_in_duckdb, random_table
+from support.oracles.comparison import assert_tables_equal
+from support.runs.draws import draws
+from support.searches.filters import conditions, passing_in_duckdb, random_table
 
 STRATEGIES = {
     "plain": Strategy(prune=False, dense_share=0),

@@ -22,11 +22,11 @@ from lance_core.scan.run import budget as budgets
 from lance_core.scan.run import readahead
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import scan_batches
-from support.comparison import assert_tables_equal
-from support.descriptors import open_below
-from support.each_case import each_case
-from support.forked import run_script
-from support.waiting import wait_until
+from support.oracles.comparison import assert_tables_equal
+from support.processes.descriptors import open_below
+from support.processes.forked import run_script
+from support.processes.waiting import wait_until
+from support.runs.each_case import each_case
 
 KINDS = ["plain", "deleted", "stable", "evolved"]
 ROW_COLUMNS = ["_rowid", "_rowaddr", "_rowoffset"]

@@ -25,10 +25,10 @@ from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batches, scan_table
 from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import zone_statistics
-from support.comparison import assert_tables_equal
-from support.draws import draws
-from support.each_case import each_case
-from support.filters import conditions, random_table
+from support.oracles.comparison import assert_tables_equal
+from support.runs.draws import draws
+from support.runs.each_case import each_case
+from support.searches.filters import conditions, random_table
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
 STRATEGIES = {

@@ -9,7 +9,7 @@ import pytest
 import lance_core
 from lance_core.errors import LanceError
 from lance_core.scan.run import filtered_scan
-from support.comparison import assert_tables_equal
+from support.oracles.comparison import assert_tables_equal
 
 CONDITIONS = [
     "id between 1400 and 1600",

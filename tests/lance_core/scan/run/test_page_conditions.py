@@ -33,10 +33,10 @@ from lance_core.expressions.tree import (
 from lance_core.file.page_ranges import PageRange
 from lance_core.scan.run import page_conditions, row_filter
 from lance_core.scan.run.page_conditions import PageCondition, page_condition
-from support.draws import draws
-from support.each_case import each_case
-from support.pages import Columns
-from support.written import write_file
+from support.files.pages import Columns
+from support.files.written import write_file
+from support.runs.draws import draws
+from support.runs.each_case import each_case
 
 NUM_ROWS = 20_000
 OPERATORS = ["=", "!=", "<", "<=", ">", ">="]

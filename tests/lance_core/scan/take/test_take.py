@@ -27,9 +27,9 @@ from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.take.taker_cache import TakerCache
 from lance_core.storage import LocalStorage
 from lance_core.table.snapshot import open_snapshot
-from support.comparison import assert_tables_equal
-from support.each_case import each_case
-from support.manifests import edit_manifest
+from support.files.manifests import edit_manifest
+from support.oracles.comparison import assert_tables_equal
+from support.runs.each_case import each_case
 
 ROWS = 5000
 

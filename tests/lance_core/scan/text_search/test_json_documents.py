@@ -15,7 +15,7 @@ import pytest
 import lance_core
 import lance_core.api.query
 from lance_core.errors import InvalidInputError
-from support.texts import assert_same_answers, scores_of
+from support.searches.texts import assert_same_answers, scores_of
 
 QUERIES = [
     "title,str,harry",

@@ -18,7 +18,7 @@ from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.text_query import bind_text_query
 from lance_core.scan.scanner import LanceScanner
-from support.texts import assert_same_answers, random_match, random_query, random_rows, scores_of
+from support.searches.texts import assert_same_answers, random_match, random_query, random_rows, scores_of
 
 OPTIONS: dict[str, Any] = {"with_position": True, "stem": False, "remove_stop_words": False}
 VERSIONS = ["2.0", "2.1", "2.2"]

@@ -1,0 +1,261 @@
+#include "filters/matching.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/bits.hpp"
+
+namespace lance {
+namespace {
+
+// Decoded values of this many bytes stay in the cache of one core.
+constexpr size_t kBlockBytes = 256 << 10;
+
+template <class T>
+__attribute__((always_inline)) inline T number_at(const uint8_t* data, size_t i) {
+  T value;
+  std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+// The bits of a word, one by one.
+template <class Word>
+struct Bits {
+  Word values[8 * sizeof(Word)];
+  constexpr Bits() : values() {
+    for (size_t i = 0; i < 8 * sizeof(Word); ++i) values[i] = static_cast<Word>(Word{1} << i);
+  }
+};
+template <class Word>
+constexpr Bits<Word> kBits;
+
+// Sets a bit per value, in words of 64, to whether `test` holds for it. The bits after the last value are zero.
+// `Word` is as wide as a value: so its bits are chosen by the results of comparing vectors, and joined as vectors.
+template <class T, class Word, class Test>
+__attribute__((always_inline)) inline void test_all(const uint8_t* data, size_t count, uint64_t* words, Test test) {
+  static_assert(sizeof(T) == sizeof(Word));
+  constexpr size_t kStep = 8 * sizeof(Word);
+  auto* out = reinterpret_cast<uint8_t*>(words);
+  size_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    Word word = 0;
+    for (size_t k = 0; k < kStep; ++k) {
+      word |= test(number_at<T>(data, i + k)) ? kBits<Word>.values[k] : Word{0};
+    }
+    store<Word>(out + i / 8, word);
+  }
+  size_t end = (count + 63) / 64 * 64;
+  if (i < end) {
+    std::memset(out + i / 8, 0, (end - i) / 8);
+    for (; i < count; ++i) {
+      out[i / 8] = static_cast<uint8_t>(out[i / 8] | (test(number_at<T>(data, i)) << (i % 8)));
+    }
+  }
+}
+
+// Finds the `span` + 1 integers from `lower` on. That is one comparison of unsigned numbers, for signed integers, too.
+template <class T>
+__attribute__((always_inline)) inline void find_integers(const uint8_t* data, size_t count, T lower, T span,
+                                                         uint64_t* words) {
+  test_all<T, T>(data, count, words, [=](T value) { return static_cast<T>(value - lower) <= span; });
+}
+
+// Finds the floats of an interval. No comparison with NaN holds, and NaN is the greatest of all.
+template <class T, class Word>
+__attribute__((always_inline)) inline void find_floats(const uint8_t* data, size_t count, T lower, T upper,
+                                                       bool has_above, uint64_t* words) {
+  if (has_above) {
+    test_all<T, Word>(data, count, words, [=](T value) { return !(value < lower); });
+  } else {
+    test_all<T, Word>(data, count, words, [=](T value) { return (value >= lower) & (value <= upper); });
+  }
+}
+
+LANCE_MULTIVERSION void find_8(const uint8_t* data, size_t count, uint8_t lower, uint8_t span, uint64_t* words) {
+  find_integers<uint8_t>(data, count, lower, span, words);
+}
+LANCE_MULTIVERSION void find_16(const uint8_t* data, size_t count, uint16_t lower, uint16_t span, uint64_t* words) {
+  find_integers<uint16_t>(data, count, lower, span, words);
+}
+LANCE_MULTIVERSION void find_32(const uint8_t* data, size_t count, uint32_t lower, uint32_t span, uint64_t* words) {
+  find_integers<uint32_t>(data, count, lower, span, words);
+}
+LANCE_MULTIVERSION void find_64(const uint8_t* data, size_t count, uint64_t lower, uint64_t span, uint64_t* words) {
+  find_integers<uint64_t>(data, count, lower, span, words);
+}
+LANCE_MULTIVERSION void find_float32(const uint8_t* data, size_t count, float lower, float upper, bool has_above,
+                                     uint64_t* words) {
+  find_floats<float, uint32_t>(data, count, lower, upper, has_above, words);
+}
+LANCE_MULTIVERSION void find_float64(const uint8_t* data, size_t count, double lower, double upper, bool has_above,
+                                     uint64_t* words) {
+  find_floats<double, uint64_t>(data, count, lower, upper, has_above, words);
+}
+
+void find_numbers(const uint8_t* data, size_t count, unsigned bits, bool is_float, const Interval& interval,
+                  uint64_t* words) {
+  uint64_t lower = interval.lower, span = interval.upper - interval.lower;
+  if (is_float) {
+    if (bits == 32) {
+      return find_float32(data, count, std::bit_cast<float>(static_cast<uint32_t>(lower)),
+                          std::bit_cast<float>(static_cast<uint32_t>(interval.upper)), interval.has_above, words);
+    }
+    return find_float64(data, count, std::bit_cast<double>(lower), std::bit_cast<double>(interval.upper),
+                        interval.has_above, words);
+  }
+  switch (bits) {
+    case 8:
+      return find_8(data, count, static_cast<uint8_t>(lower), static_cast<uint8_t>(span), words);
+    case 16:
+      return find_16(data, count, static_cast<uint16_t>(lower), static_cast<uint16_t>(span), words);
+    case 32:
+      return find_32(data, count, static_cast<uint32_t>(lower), static_cast<uint32_t>(span), words);
+    default:
+      return find_64(data, count, lower, span, words);
+  }
+}
+
+// Looks up a bit per index of an item.
+template <class T>
+void find_items(const uint8_t* data, size_t count, Bytes items, uint64_t* words) {
+  for (size_t i = 0; i < count; i += 64) {
+    uint64_t word = 0;
+    for (size_t k = 0, n = std::min<size_t>(64, count - i); k < n; ++k) {
+      auto index = static_cast<size_t>(number_at<T>(data, i + k));
+      if (index >= items.size) {
+        corrupt("dictionary index %zu of %zu items", index, items.size);
+      }
+      word |= static_cast<uint64_t>(items.data[index] != 0) << k;
+    }
+    words[i / 64] = word;
+  }
+}
+
+LANCE_MULTIVERSION size_t count_bits(const uint64_t* words, size_t n) {
+  size_t count = 0;
+  for (size_t i = 0; i < n; ++i) count += static_cast<size_t>(std::popcount(words[i]));
+  return count;
+}
+
+// Returns whether the values of a page are numbers of `width` bytes once they are decoded.
+bool has_numbers(const MiniBlocks& page, size_t width) {
+  return !page.items && !page.lists && page.coding != ValueCoding::variable && page.coding != ValueCoding::fsst &&
+         page.bits == 8 * width;
+}
+
+bool has_numbers(const FlatPage& page, size_t width) {
+  return !page.text && !page.items && !page.lists && page.bits == 8 * width;
+}
+
+// Returns where a block ends that has `num_rows` rows or a few more. No chunk is in two blocks, so that none is decoded
+// twice.
+size_t block_end(const MiniBlocks& page, size_t start, size_t num_rows) {
+  const std::vector<int64_t>& firsts = page.first_value;
+  auto next = std::lower_bound(firsts.begin(), firsts.end(), static_cast<int64_t>(start + num_rows));
+  return next == firsts.end() ? page.num_rows : static_cast<size_t>(*next);
+}
+
+size_t block_end(const FlatPage& page, size_t start, size_t num_rows) {
+  return std::min(page.num_rows, start + num_rows);
+}
+
+// Decodes rows [start, end) in blocks, and lets `find` set a bit per value: whether it matches. `null` says whether
+// null matches; `flip` exchanges the results of the values that are not null.
+template <class Pages, class Find>
+MatchedRows match_blocks(const Pages& page, PieceReader& file, size_t start, size_t end, size_t width, bool null,
+                         bool flip, Find find) {
+  if (!has_numbers(page, width) || start >= end || end > page.num_rows) {
+    corrupt("rows [%zu, %zu) of a page of %zu, with values of %u bits", start, end, page.num_rows, page.bits);
+  }
+  MatchedRows matched{Block(ceil8(end - start)), 0};
+  BitWriter out(matched.bits.data());
+  const size_t block_rows = kBlockBytes / width;
+  Scratch scratch;
+  std::vector<uint64_t> words;
+  for (size_t from = start; from < end;) {
+    size_t to = std::min(end, block_end(page, from, block_rows));
+    size_t count = to - from;
+    DecodedRows rows = decode_rows(page, file, from, to, scratch);
+    if (rows.num_values != count || rows.values.size() / width < rows.first_value + count) {
+      corrupt("%zu bytes for %zu values", rows.values.size(), count);
+    }
+    words.resize((count + 63) / 64);
+    find(rows.values.data() + rows.first_value * width, count, words.data());
+    for (size_t i = 0; i < words.size(); ++i) {
+      size_t n = std::min<size_t>(64, count - 64 * i);
+      uint64_t all = n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
+      uint64_t word = (flip ? ~words[i] : words[i]) & all;
+      if (rows.validity) {
+        uint64_t valid = word_at({rows.validity->data(), rows.validity->size()}, rows.first_value + 64 * i, n);
+        word = (word & valid) | (null ? ~valid & all : 0);
+      }
+      words[i] = word;
+      out.append_word(word, n);
+    }
+    matched.num_matching += count_bits(words.data(), words.size());
+    from = to;
+  }
+  return matched;
+}
+
+template <class Pages>
+MatchedRows match_numbers(const Pages& page, PieceReader& file, size_t start, size_t end, const Intervals& intervals) {
+  std::vector<uint64_t> more;
+  auto find = [&](const uint8_t* data, size_t count, uint64_t* words) {
+    size_t num_words = (count + 63) / 64;
+    std::fill(words, words + num_words, uint64_t{0});
+    more.resize(num_words);
+    for (const Interval& interval : intervals.parts) {
+      find_numbers(data, count, intervals.bits, intervals.is_float, interval, more.data());
+      for (size_t i = 0; i < num_words; ++i) words[i] |= more[i];
+    }
+  };
+  return match_blocks(page, file, start, end, intervals.bits / 8, false, intervals.is_outside, find);
+}
+
+// Decodes the indices of a page with a dictionary, and looks up each.
+template <class Pages>
+MatchedRows match_indices(const Pages& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items) {
+  if (!page.items || items.items.size != page.items->count) {
+    corrupt("results for %zu items", items.items.size);
+  }
+  Pages indices = page;
+  indices.items.reset();
+  return match_blocks(indices, file, start, end, page.bits / 8, items.null, false,
+                      [&](const uint8_t* data, size_t count, uint64_t* words) {
+                        switch (page.bits) {
+                          case 8:
+                            return find_items<uint8_t>(data, count, items.items, words);
+                          case 16:
+                            return find_items<uint16_t>(data, count, items.items, words);
+                          case 32:
+                            return find_items<uint32_t>(data, count, items.items, words);
+                          default:
+                            return find_items<uint64_t>(data, count, items.items, words);
+                        }
+                      });
+}
+
+}  // namespace
+
+MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals) {
+  return match_numbers(page, file, start, end, intervals);
+}
+
+MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t start, size_t end,
+                            const Intervals& intervals) {
+  return match_numbers(page, file, start, end, intervals);
+}
+
+MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                        const MatchingItems& items) {
+  return match_indices(page, file, start, end, items);
+}
+
+MatchedRows match_items(const FlatPage& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items) {
+  return match_indices(page, file, start, end, items);
+}
+
+}  // namespace lance
