@@ -40,6 +40,7 @@ from support.twins.kernel_runs import (
     json_values,
     levels_of_lists,
     lists,
+    matched_flat_rows,
     matched_rows,
     one,
     picked_rows,
@@ -258,6 +259,7 @@ CASES = {
     "match_items": Case(
         lambda d: matched_rows(d, bytes([0, 1, 1])), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, 0, 0, 2, 1)
     ),
+    "match_items, 2.0": Case(lambda d: matched_flat_rows(d, bytes([1, 0, 1])), bytes([0, 2, 1, 2])),
     "inflate lz4": Case(
         lambda d: kernels.inflate(one(d), "lz4").chunks(), lz4.block.compress(PROSE, store_size=True)
     ),

@@ -281,11 +281,10 @@ def copied_rows(data: memoryview, is_nullable: bool) -> object:
 
 def matched_rows(data: memoryview, items: bytes | None) -> object:
     """The rows of a page of numbers, or of indices of items, that meet a condition."""
-    size = len(data)
     pages = kernels.MiniBlocks(
         num_rows=4,
         positions=inputs.int64s([0]),
-        lengths=inputs.int64s([size]),
+        lengths=inputs.int64s([len(data)]),
         first_values=inputs.int64s([0, 4]),
         large=True,
         compression="none",
@@ -297,10 +296,20 @@ def matched_rows(data: memoryview, items: bytes | None) -> object:
         symbols=None,
         items=None if items is None else (inputs.int64s([0, 1, 1, 1]), b"x", 3, 64),
     )
+    return _matched(data, pages, items)
+
+
+def matched_flat_rows(data: memoryview, items: bytes) -> object:
+    """The rows of a page of indices of a 2.0 file whose items meet a condition."""
+    strings = np.array([0, 0, 1, 1], np.int32).data, b"x", 3, 32
+    return _matched(data, kernels.FlatPage(4, 8, (0, len(data)), None, None, strings), items)
+
+
+def _matched(data: memoryview, pages: kernels.MiniBlocks | kernels.FlatPage, items: bytes | None) -> object:
     descriptor = os.memfd_create("chunks")
     try:
         os.write(descriptor, data)
-        piece = pages, kernels.PieceReader(kept_open(descriptor), size, 4096, 1 << 60), 0, 4
+        piece = pages, kernels.PieceReader(kept_open(descriptor), len(data), 4096, 1 << 60), 0, 4
         if items is None:
             found = kernels.match_intervals(piece, 32, False, [(1, 1, False), (2, 2, False)], True)
         else:

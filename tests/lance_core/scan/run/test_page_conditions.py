@@ -30,6 +30,7 @@ from lance_core.expressions.tree import (
     Not,
     Or,
 )
+from lance_core.file.column_readers import ColumnReader
 from lance_core.file.page_ranges import PageRange
 from lance_core.scan.run import page_conditions, row_filter
 from lance_core.scan.run.page_conditions import PageCondition, page_condition
@@ -92,7 +93,7 @@ def written_table() -> pa.Table:
 TABLE = written_table()
 
 
-@pytest.fixture(scope="module", params=["2.1", "2.2"])
+@pytest.fixture(scope="module", params=["2.0", "2.1", "2.2"])
 def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -112,9 +113,16 @@ def columns(
     return Columns(path)
 
 
+def opened(columns: Columns, name: str) -> ColumnReader:
+    """Return a column that has been read before: then the dictionaries of 2.0 are known."""
+    column = columns.open(name)
+    column.read(0, NUM_ROWS)
+    return column
+
+
 def compared(columns: Columns, name: str, condition: Expression, start: int = 0, end: int = NUM_ROWS) -> None:
     """Evaluate a condition on the pages and on the values of rows `[start, end)`."""
-    ranges = columns.open(name).page_ranges(start, end)
+    ranges = opened(columns, name).page_ranges(start, end)
     assert ranges is not None
     compared_on(ranges, name, condition, start, end)
 
@@ -228,9 +236,16 @@ def test_any_rows_are_compared(columns: Columns, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", ["word", "word nulls", "bytes"])
-def test_conditions_on_dictionary_pages(columns: Columns, name: str) -> None:
+def test_conditions_on_dictionary_pages(columns: Columns, version: str, name: str) -> None:
     """A condition is evaluated once per item; null may meet it, too."""
     text = column(name)
+    if version == "2.0" and name == "bytes":  # neither library makes dictionaries of binary values there
+        made_here = page_condition(Comparison("=", text, Literal(pa.scalar(b"a", text.type))))
+        ranges = opened(columns, name).page_ranges(0, NUM_ROWS)
+        assert made_here is not None
+        assert ranges is not None
+        assert made_here.matches(ranges) is None
+        return
     values = pa.array(WORDS).cast(text.type)
     made: list[Expression] = [Comparison(op, text, Literal(values[1])) for op in OPERATORS]
     made += [IsIn(text, values[:3], False), IsIn(text, values[:3], True), Not(IsIn(text, values[:2], False))]
@@ -255,7 +270,7 @@ def test_conditions_that_pages_cannot_answer(columns: Columns) -> None:
 
 
 def test_a_dictionary_as_long_as_its_rows_is_not_searched(columns: Columns) -> None:
-    ranges = columns.open("word").page_ranges(0, 10)
+    ranges = opened(columns, "word").page_ranges(0, 10)
     assert ranges is not None
     made = page_condition(Comparison("=", column("word"), Literal(pa.scalar("a"))))
     assert made is not None
@@ -263,20 +278,23 @@ def test_a_dictionary_as_long_as_its_rows_is_not_searched(columns: Columns) -> N
 
 
 def test_damaged_pages_are_left_to_the_decoder(version: str, tmp_path: Path) -> None:
-    """T19: the kernel gives no result, and the decoder then names the page."""
+    """T19: the kernel gives no result, and the decoder then names the page. Any bytes are numbers in 2.0, but
+    not indices of a dictionary.
+    """
     path = str(tmp_path / "d")
-    dataset = lance_core.write_dataset(
-        pa.table({"x": np.arange(100_000) % 1000}), path, data_storage_version=version
-    )
-    assert dataset.count_rows("x = 5") == 100
+    numbers = np.arange(100_000) % 1000
+    values = pa.array(np.array(WORDS, object)[numbers % len(WORDS)]) if version == "2.0" else numbers
+    condition = "x = 'word'" if version == "2.0" else "x = 5"
+    dataset = lance_core.write_dataset(pa.table({"x": values}), path, data_storage_version=version)
+    assert dataset.count_rows(condition)
     (file,) = (tmp_path / "d" / "data").glob("*.lance")
     data = bytearray(file.read_bytes())
     data[:4096] = b"\xff" * 4096
     file.write_bytes(data)
-    opened = lance_core.dataset(path, session=lance_core.Session())
+    fresh = lance_core.dataset(path, session=lance_core.Session())
     for _ in range(2):
         with pytest.raises(lance_core.CorruptFileError, match="page 0"):
-            opened.count_rows("x = 5")
+            fresh.count_rows(condition)
 
 
 @pytest.mark.parametrize("deleted", [None, "id % 3 = 1"])
