@@ -22,17 +22,12 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_core import kernels
+from lance_core.encodings.file_pages import FilePages, check_size, joined_buffer
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.dictionary import decode_dictionaries, decode_dictionary, look_up
 from lance_core.encodings.v2_1.direct import ChunkPlaces, DirectCoding, direct_coding, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES, Encoding
-from lance_core.encodings.v2_1.file_pages import (
-    FilePages,
-    JoinedPage,
-    check_size,
-    joined_buffer,
-    nothing_to_fetch,
-)
+from lance_core.encodings.v2_1.joined_page import JoinedPage, nothing_to_fetch
 from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.v2_1.levels import Structure, parse_levels
 from lance_core.encodings.v2_1.page import (

@@ -440,6 +440,20 @@ NB_MODULE(_kernels, m) {
       nb::arg("ends"), nb::arg("num_values"), nb::arg("has_previous"), nb::arg("adjustment"), nb::arg("limit"),
       nb::arg("offset_bits"));
   m.def(
+      "join_null_ends",
+      [](nb::handle ends, nb::handle num_values, nb::handle adjustments, nb::handle limits, unsigned offset_bits) {
+        Source source(ends);
+        std::vector<int64_t> counts = read_int64(num_values), added = read_int64(adjustments),
+                             most = read_int64(limits);
+        JoinedEnds joined =
+            without_gil([&] { return join_null_ends(source.bytes(), counts, added, most, offset_bits); });
+        Block sizes(8 * joined.sizes.size());
+        copy_bytes(sizes.data(), joined.sizes.data(), sizes.size());
+        return std::make_tuple(std::move(joined.offsets), std::move(joined.validity), joined.num_nulls,
+                               std::move(sizes));
+      },
+      nb::arg("ends"), nb::arg("num_values"), nb::arg("adjustments"), nb::arg("limits"), nb::arg("offset_bits"));
+  m.def(
       "unpack_bit_stream",
       [](nb::handle data, size_t start, size_t num_values, unsigned bits, unsigned word_bits, bool is_signed) {
         Source source(data);

@@ -16,7 +16,7 @@ from itertools import chain, groupby, islice, pairwise
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.file_pages import TooManyBytes
+from lance_core.encodings.file_pages import TooManyBytes
 from lance_core.errors import LanceError
 from lance_core.expressions.tree import conjuncts
 from lance_core.number_sets import distinct

@@ -1,4 +1,4 @@
-"""Fields of serialized messages: the kernel refuses the numbers of fields that the protobuf library refuses."""
+"""Fields of serialized messages: the kernel refuses the numbers that the protobuf library refuses."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 import zstandard
 
+from lance_core.encodings.file_pages import FilePages, TooManyBytes
 from lance_core.encodings.v2_1.dictionary import decode_dictionaries
-from lance_core.encodings.v2_1.file_pages import FilePages, TooManyBytes
 from lance_core.encodings.v2_1.flat import Flat
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.encodings.v2_1.miniblock import MiniBlockPage
