@@ -23,6 +23,7 @@ _RECORD = np.dtype(
         ("counts", np.int64, 2),
         ("num_buffers", np.int64),
         ("buffers", np.int64, (4, 2)),
+        ("symbols", np.int64, 2),
     ]
 )
 """One page in the result of the kernels that parse pages. A buffer is a position in memory, and a size."""
@@ -75,6 +76,13 @@ class FilePages:
         """Return one of the numbers that descriptions of pages have, but not their layout, of each page."""
         counts: Int64s = self._column("counts")[:, number]
         return counts
+
+    def symbol_tables(self) -> list[bytes]:
+        """Return the symbol table of each page of 2.1 and 2.2, which is empty without FSST."""
+        places = self._column("symbols")
+        if not places[:, 1].any():
+            return [b""] * len(places)
+        return [self.data[begin:end] for begin, end in np.cumsum(places, axis=1).tolist()]
 
     def buffers(self, number: int) -> Int64s:
         """Return position in `data` and size of one buffer of each page, in two columns. A negative `number`

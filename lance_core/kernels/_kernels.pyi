@@ -329,6 +329,11 @@ def expand_ways() -> list[str]:
 def expand_symbols(
     table: SymbolTable, stream: Stream, counts: Counts, offset_bits: int
 ) -> tuple[Block, Block]: ...
+def expand_page_symbols(
+    tables: list[SymbolTable], num_chunks: _Numbers, stream: Stream, counts: Counts, offset_bits: int
+) -> tuple[Block, Block]:
+    """Expand the chunks of several pages. Each page has a table, and `num_chunks` of the chunks."""
+
 def expand_symbol_values(
     table: SymbolTable, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int
 ) -> tuple[Block, Block]: ...

@@ -277,6 +277,18 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("table"), nb::arg("stream"), nb::arg("counts"), nb::arg("offset_bits"));
   m.def(
+      "expand_page_symbols",
+      [](nb::list tables, nb::handle num_chunks, const PyStream& stream, const Counts& counts, unsigned offset_bits) {
+        std::vector<const SymbolTable*> of_pages;
+        for (nb::handle table : tables) {
+          of_pages.push_back(nb::cast<const SymbolTable*>(table, false));
+        }
+        std::vector<int64_t> chunks = read_int64(num_chunks);
+        return without_gil(
+            [&] { return as_tuple(expand_symbols(of_pages, chunks, stream.stream, counts, offset_bits)); });
+      },
+      nb::arg("tables"), nb::arg("num_chunks"), nb::arg("stream"), nb::arg("counts"), nb::arg("offset_bits"));
+  m.def(
       "expand_symbol_values",
       [](const SymbolTable& table, nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits) {
         Source offset_source(offsets), data_source(data);

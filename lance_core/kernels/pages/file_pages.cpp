@@ -94,8 +94,50 @@ Bytes described(Bytes encoding, const std::string& name) {
   return found.value;
 }
 
+void append_varint(std::string& out, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) {
+    out.push_back(static_cast<char>(value | 0x80));
+  }
+  out.push_back(static_cast<char>(value));
+}
+
+void append_bytes(std::string& out, Bytes bytes) { out.append(reinterpret_cast<const char*>(bytes.data), bytes.size); }
+
+void append_message(std::string& out, uint64_t number, const std::string& message) {
+  append_varint(out, number << 3 | static_cast<unsigned>(WireType::length_delimited));
+  append_varint(out, message.size());
+  out += message;
+}
+
+// Appends the encoding of the values of mini-blocks without the symbol table of FSST, whose place in `data` goes to
+// `page`.
+void split_symbols(const MessageField& encoding, Bytes data, FilePage& page, std::string& out) {
+  constexpr uint64_t kFsst = 6, kSymbolTable = 1;
+  MessageReader outer(encoding.content);
+  MessageField fsst = outer.has_more() ? outer.next() : MessageField{};
+  if (fsst.number != kFsst || fsst.type != WireType::length_delimited || outer.has_more()) {
+    append_bytes(out, encoding.whole);
+    return;
+  }
+  std::string rest, message;
+  MessageReader reader(fsst.content);
+  while (reader.has_more()) {
+    MessageField field = reader.next();
+    if (field.number != kSymbolTable || field.type != WireType::length_delimited) {
+      append_bytes(rest, field.whole);
+    } else if (page.symbols[1] != 0) {
+      corrupt("two symbol tables");
+    } else {
+      page.symbols[0] = field.content.data - data.data;
+      page.symbols[1] = static_cast<int64_t>(field.content.size);
+    }
+  }
+  append_message(message, kFsst, rest);
+  append_message(out, encoding.number, message);
+}
+
 // Splits the page layout of a page of 2.1 and 2.2 into the counts of the page and what pages share.
-SharedLayout split_layout(Bytes column, Bytes encoding, FilePage& page) {
+SharedLayout split_layout(Bytes data, Bytes column, Bytes encoding, FilePage& page) {
   description(column);  // nothing in it is needed, but it has to be sound
   MessageReader outer(described(encoding, kPageLayout));
   if (!outer.has_more()) {
@@ -117,8 +159,10 @@ SharedLayout split_layout(Bytes column, Bytes encoding, FilePage& page) {
       page.counts[1] = count_of(field.value);
     } else if (is_number && layout.number == full_zip && field.number == 6) {
       count_of(field.value);  // the number of visible items, which no decoder needs
+    } else if (is_mini_block && field.number == 3 && field.type == WireType::length_delimited) {
+      split_symbols(field, data, page, shared.message);
     } else {
-      shared.message.append(reinterpret_cast<const char*>(field.whole.data), field.whole.size);
+      append_bytes(shared.message, field.whole);
     }
   }
   return shared;
@@ -180,13 +224,6 @@ std::pair<uint64_t, size_t> counts_in(ArrayMessage message) {
   }
 }
 
-void append_varint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) {
-    out.push_back(static_cast<char>(value | 0x80));
-  }
-  out.push_back(static_cast<char>(value));
-}
-
 // Appends a message of an `ArrayEncoding` without its counts, which go to `page`. `num_counts` are there already.
 void split_array(Bytes message, ArrayMessage kind, FilePage& page, size_t& num_counts, std::string& out,
                  unsigned depth) {
@@ -217,17 +254,15 @@ void split_array(Bytes message, ArrayMessage kind, FilePage& page, size_t& num_c
     } else if (field.type == WireType::length_delimited && below != ArrayMessage::other) {
       std::string content;
       split_array(field.content, below, page, num_counts, content, depth + 1);
-      append_varint(out, field.number << 3 | static_cast<unsigned>(field.type));
-      append_varint(out, content.size());
-      out += content;
+      append_message(out, field.number, content);
     } else {
-      out.append(reinterpret_cast<const char*>(field.whole.data), field.whole.size);
+      append_bytes(out, field.whole);
     }
   }
 }
 
 // Splits the encoding of a page of 2.0 into its counts and what pages share.
-SharedLayout split_array_encoding(Bytes column, Bytes encoding, FilePage& page) {
+SharedLayout split_array_encoding(Bytes /*data*/, Bytes column, Bytes encoding, FilePage& page) {
   constexpr uint64_t kValues = 1;
   only_field(described(column, kColumnEncoding), kValues);
   Bytes message = described(encoding, kArrayEncoding);
@@ -241,7 +276,7 @@ SharedLayout split_array_encoding(Bytes column, Bytes encoding, FilePage& page) 
 }
 
 // Splits the description of a page, and of its column, into the counts of the page and what pages share.
-using Split = SharedLayout (*)(Bytes column, Bytes encoding, FilePage& page);
+using Split = SharedLayout (*)(Bytes data, Bytes column, Bytes encoding, FilePage& page);
 
 // Parses the page of one file. Returns its `Encoding`.
 Bytes parse_page(Bytes message, int64_t file_start, int64_t file_size, int64_t alignment, FilePage& page) {
@@ -309,7 +344,7 @@ FilePages parse_pages(Bytes data, const FilePlaces& places, int64_t alignment, S
     if (num_pages != 1) {
       corrupt("file %zu has not one page", i);
     }
-    SharedLayout layout = split(column, encoding, page);
+    SharedLayout layout = split(data, column, encoding, page);
     std::string key = std::to_string(layout.kind) + ":" + layout.message;
     auto [place, is_new] = numbers.try_emplace(std::move(key), static_cast<int64_t>(found.layouts.size()));
     if (is_new) {

@@ -28,6 +28,7 @@ struct FilePage {
   int64_t counts[kMostPageCounts];  // numbers that its description has, but not its layout
   int64_t num_buffers;
   int64_t buffers[2 * kMostPageBuffers];  // position in memory and size of each
+  int64_t symbols[2];                     // position and size of the symbol table that its values have
 };
 
 // The description of a page, without the counts of a single page.
@@ -42,7 +43,7 @@ struct FilePages {
 };
 
 // Parses pages of 2.1 and 2.2. Their counts are `num_items` and `num_dictionary_items`. A layout is the message in the
-// field of `PageLayout`, without these counts and `num_visible_items`.
+// field of `PageLayout`, without these counts, `num_visible_items`, and the symbol table of FSST in mini-blocks.
 // Throws CorruptData if a file has another number of pages in the column, or its metadata contradict the format.
 FilePages parse_file_pages(Bytes data, const FilePlaces& places);
 

@@ -411,6 +411,16 @@ CASES = {
         lambda d: kernels.expand_symbols(SymbolTable(fsst.symbol_table(SYMBOLS[:100])), one(d), count(5), 64),
         values.variable_chunk([fsst.encode(text, SYMBOLS[:100]) for text in TEXT], 64),
     ),
+    "expand_page_symbols": Case(
+        lambda d: kernels.expand_page_symbols(
+            [SymbolTable(fsst.symbol_table(SYMBOLS[:n])) for n in (255, 100)],
+            inputs.int64s([1, 1]),
+            two(d),
+            count(5, 5),
+            32,
+        ),
+        values.variable_chunk([fsst.encode(text, SYMBOLS[:100]) for text in TEXT], 32) * 2,
+    ),
     "expand_symbol_values 32": Case(
         lambda d: coded(d, 32), values.arrow_offsets(CODES, 32) + b"".join(CODES)
     ),

@@ -28,6 +28,7 @@ from support.draws import draws
 from support.strategies import cases
 
 GENERATED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
+WORDS = ("a symbol", "another longer symbol", "some words", "https://example.com/")
 VERSIONS = ("2.0", "2.1", "2.2")
 
 
@@ -267,6 +268,29 @@ def test_an_item_does_not_move_to_a_row_of_the_file_before(kind: pa.DataType, tm
             read(path)
         messages.append(str(raised.value))
     assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_symbol_tables_of_many_files(version: str, tmp_path: Path, joined: Counter[str]) -> None:
+    """Text of more than 32 KiB has symbols that each file chooses, and little text stays as it is."""
+    path = tmp_path / "t"
+    chance = random.Random(version)
+    field = pa.field("text", pa.string(), metadata={"lance-encoding:compression": "fsst"})
+    for number in range(8):
+        rows = 20 if number in (2, 5) else 2000
+        text = [
+            None if chance.random() < 0.1 else f"{chance.choice(WORDS)} {number} {chance.random()}"
+            for _ in range(rows)
+        ]
+        lists = [text[k : k + k % 3] for k in range(rows)]
+        table = pa.table(
+            [text, lists], schema=pa.schema([field, ("list", pa.list_(field.with_name("item")))])
+        )
+        lance.write_dataset(table, path, mode="append", data_storage_version=version)
+    marks = [file.read_bytes().count(b"TSSF") for file in (path / "data").iterdir()]
+    assert sum(map(bool, marks)) >= 6, "files with symbol tables"
+    assert lance_core.dataset(path).to_table() == read_one_by_one(path)
+    assert joined == {"together": 2}
 
 
 @pytest.mark.parametrize("is_struct", [True, False])
