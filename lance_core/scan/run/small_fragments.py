@@ -44,8 +44,8 @@ _FIRST_PART = 64
 """Most fragments of the first part of a plan, so that the first batch comes soon."""
 _GROUP_BYTES = 8 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
-_STREAM_BYTES = 1 << 20
-"""The limit of a stream, which holds a group while its client does not read."""
+_STREAM_BYTES = 2 << 20
+"""The limit of a stream, which holds a group while its client does not read: about the largest batch."""
 
 
 def has_small(snapshot: Snapshot, plan: ScanPlan, strategy: Strategy) -> bool:
