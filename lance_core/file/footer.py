@@ -184,6 +184,6 @@ def parse_footers(data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64]) -> n
     return footers
 
 
-def version_bytes(version: FileVersion) -> bytes:
-    """Return the last bytes of a 2.x file of a version, which are the field `version` of `parse_footers`."""
-    return _VERSION.pack(version.major, version.minor, _MAGIC)
+def version_bytes(version: FileVersion) -> list[bytes]:
+    """Return the last bytes that a file of a version may have, the field `version` of `parse_footers`."""
+    return [_VERSION.pack(*numbers, _MAGIC) for numbers, each in _SPELLINGS.items() if each == version]

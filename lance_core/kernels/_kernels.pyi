@@ -152,6 +152,14 @@ def parse_file_pages(
         of one page; and one record per file, see `metadata/file_pages.hpp`.
     """
 
+def parse_file_arrays(
+    data: _Bytes, starts: _Numbers, sizes: _Numbers, metadata: _Numbers, metadata_sizes: _Numbers
+) -> tuple[list[tuple[int, bytes]], Block]:
+    """Return the pages of one column of many 2.0 files, as `parse_file_pages` does those of later versions.
+
+    A layout is the number of the field of `ArrayEncoding`, and the whole message without counts.
+    """
+
 def join_ranges(data: _Bytes, offsets: _Numbers, sizes: _Numbers) -> Block:
     """Return ranges of `data`, one after the other."""
 
@@ -321,6 +329,11 @@ def expand_ways() -> list[str]:
 def expand_symbols(
     table: SymbolTable, stream: Stream, counts: Counts, offset_bits: int
 ) -> tuple[Block, Block]: ...
+def expand_page_symbols(
+    tables: list[SymbolTable], num_chunks: _Numbers, stream: Stream, counts: Counts, offset_bits: int
+) -> tuple[Block, Block]:
+    """Expand the chunks of several pages. Each page has a table, and `num_chunks` of the chunks."""
+
 def expand_symbol_values(
     table: SymbolTable, offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int
 ) -> tuple[Block, Block]: ...
@@ -395,6 +408,15 @@ def split_null_ends(
     ends: _Bytes, num_values: int, has_previous: bool, adjustment: int, limit: int, offset_bits: int
 ) -> tuple[Block, Block, int, int, int]:
     """Return offsets, bitmap (empty without nulls), number of nulls, and begin and end of the values."""
+
+def join_null_ends(
+    ends: _Bytes, num_values: _Numbers, adjustments: _Numbers, limits: _Numbers, offset_bits: int
+) -> tuple[Block, Block, int, Block]:
+    """Return offsets, bitmap (empty without nulls) and number of nulls of the values of several pages, and
+    the number of bytes or items of each page (int64).
+
+    `num_values`, `adjustments` and `limits` have one number per page.
+    """
 
 def unpack_bit_stream(
     data: _Bytes, start: int, num_values: int, bits: int, word_bits: int, is_signed: bool

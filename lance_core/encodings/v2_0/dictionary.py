@@ -59,12 +59,6 @@ class _Dictionary(Encoding):
     def kept_bytes(self) -> int:
         return 0 if self._read_items is None else self._read_items.values.num_bytes
 
-    def _gather_validity(
-        self, indices: FixedValues, num_values: int, bitmap: pa.Buffer, num_items: int
-    ) -> pa.Buffer | None:
-        bits, num_nulls = kernels.gather_bits(indices.data, num_values, indices.bits, bitmap, num_items)
-        return as_buffer(bits) if num_nulls else None
-
 
 @dataclass(slots=True)
 class StringDictionary(_Dictionary):
@@ -72,7 +66,7 @@ class StringDictionary(_Dictionary):
 
     def read(self, start: int, end: int) -> Steps[Decoded]:
         indices, validity, items = yield from self._read_both(start, end)
-        return self._looked_up(indices, validity, items, end - start)
+        return look_up(indices, validity, items, self.num_items, end - start)
 
     @property
     def can_pick(self) -> bool:
@@ -84,7 +78,7 @@ class StringDictionary(_Dictionary):
         decoded = yield from self.indices.pick(values)
         if not isinstance(decoded.values, FixedValues):
             raise CorruptData("dictionary indices that are no numbers")
-        return self._looked_up(decoded.values, decoded.validity, self._read_items, len(values))
+        return look_up(decoded.values, decoded.validity, self._read_items, self.num_items, len(values))
 
     @property
     def known_items(self) -> Decoded | None:
@@ -93,37 +87,54 @@ class StringDictionary(_Dictionary):
 
     def offsets_from_null(self, items: VariableValues) -> npt.NDArray[np.signedinteger]:
         """Return the offsets of the items behind an empty item, which gets index 0. That means null."""
-        dtype = np.dtype(f"<i{items.offset_bits // 8}")
-        offsets = np.zeros(self.num_items + 2, dtype)
-        offsets[1:] = np.frombuffer(items.offsets, dtype, self.num_items + 1)
-        return offsets
-
-    def _looked_up(
-        self, indices: FixedValues, validity: pa.Buffer | None, items: Decoded, num_values: int
-    ) -> Decoded:
-        if isinstance(items.values, NoValues):
-            return Decoded(items.values)
-        if not isinstance(items.values, VariableValues):
-            raise UnsupportedFeatureError("a dictionary of anything but strings in a column of strings")
-        offset_bits = items.values.offset_bits
-        offsets = self.offsets_from_null(items.values)
-        present = np.ones(self.num_items + 1, np.uint8)
-        present[0] = 0
-        if items.validity is not None:
-            packed = np.frombuffer(items.validity, np.uint8)
-            present[1:] = np.unpackbits(packed, count=self.num_items, bitorder="little")
-        bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
-        num_items = self.num_items + 1
-        found = self._gather_validity(indices, num_values, bitmap, num_items)
-        found_offsets, data = kernels.gather_variable(
-            indices.data, num_values, indices.bits, offsets.data, items.values.data, num_items, offset_bits
-        )
-        values = VariableValues(as_buffer(found_offsets), as_buffer(data), offset_bits)
-        return Decoded(values, both_valid(found, validity, num_values))
+        return _offsets_from_null(items, self.num_items)
 
     @property
     def decoded_bytes(self) -> int:
         return self.num_values * (4 + self.items.decoded_bytes // max(self.num_items, 1))
+
+
+def look_up(
+    indices: FixedValues, validity: pa.Buffer | None, items: Decoded, num_items: int, num_values: int
+) -> Decoded:
+    """Return the strings at the indices of a column of strings. Index 0 is null.
+
+    Raises:
+        CorruptData: an index names no item.
+        UnsupportedFeatureError: the items are no strings.
+    """
+    if isinstance(items.values, NoValues):
+        return Decoded(items.values)
+    if not isinstance(items.values, VariableValues):
+        raise UnsupportedFeatureError("a dictionary of anything but strings in a column of strings")
+    offset_bits = items.values.offset_bits
+    offsets = _offsets_from_null(items.values, num_items)
+    present = np.ones(num_items + 1, np.uint8)
+    present[0] = 0
+    if items.validity is not None:
+        packed = np.frombuffer(items.validity, np.uint8)
+        present[1:] = np.unpackbits(packed, count=num_items, bitorder="little")
+    bitmap = pa.py_buffer(np.packbits(present, bitorder="little"))
+    found = _gather_validity(indices, num_values, bitmap, num_items + 1)
+    found_offsets, data = kernels.gather_variable(
+        indices.data, num_values, indices.bits, offsets.data, items.values.data, num_items + 1, offset_bits
+    )
+    values = VariableValues(as_buffer(found_offsets), as_buffer(data), offset_bits)
+    return Decoded(values, both_valid(found, validity, num_values))
+
+
+def _offsets_from_null(items: VariableValues, num_items: int) -> npt.NDArray[np.signedinteger]:
+    dtype = np.dtype(f"<i{items.offset_bits // 8}")
+    offsets = np.zeros(num_items + 2, dtype)
+    offsets[1:] = np.frombuffer(items.offsets, dtype, num_items + 1)
+    return offsets
+
+
+def _gather_validity(
+    indices: FixedValues, num_values: int, bitmap: pa.Buffer, num_items: int
+) -> pa.Buffer | None:
+    bits, num_nulls = kernels.gather_bits(indices.data, num_values, indices.bits, bitmap, num_items)
+    return as_buffer(bits) if num_nulls else None
 
 
 @dataclass(slots=True)
@@ -146,7 +157,7 @@ class DictionaryColumn(_Dictionary):
         if self._array is None:
             self._array = items.values.to_arrow(self.num_items, self.arrow_type.value_type, None)
         if items.validity is not None:
-            found = self._gather_validity(indices, num_values, items.validity, self.num_items)
+            found = _gather_validity(indices, num_values, items.validity, self.num_items)
             validity = both_valid(found, validity, num_values)
         return Decoded(DictionaryValues(indices, self._array), validity)
 

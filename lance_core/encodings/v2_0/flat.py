@@ -44,12 +44,7 @@ class Flat(Encoding):
     def parse(cls, message: proto.Flat, buffers: PageBuffers, num_values: int) -> "Flat":
         """Make the encoding from its description. The buffer may hold more than `num_values` values."""
         bits = message.bits_per_value
-        if bits != 1 and (bits == 0 or bits % 8 != 0 or bits > _MAX_BITS):
-            raise CorruptData(f"flat values of {bits} bits")
-        scheme = message.compression.scheme
-        scheme = "" if scheme == "none" else scheme
-        if scheme and (scheme not in _SCHEMES or bits == 1):
-            raise UnsupportedFeatureError(f"values of {bits} bits compressed with {scheme!r}")
+        scheme = scheme_of(message)
         buffer = buffers.find(message.buffer)
         if not scheme and buffer.size * 8 < num_values * bits:
             raise CorruptData(f"a buffer of {buffer.size} bytes for {num_values} values of {bits} bits")
@@ -100,6 +95,23 @@ class Flat(Encoding):
     @property
     def decoded_bytes(self) -> int:
         return self.buffer.size * (_COMPRESSED_FACTOR if self.scheme else 1)
+
+
+def scheme_of(message: proto.Flat) -> str:
+    """Return the compression scheme of values; "" if they are not compressed.
+
+    Raises:
+        CorruptData: values of a width that flat values do not have.
+        UnsupportedFeatureError: a scheme that is not supported.
+    """
+    bits = message.bits_per_value
+    if bits != 1 and (bits == 0 or bits % 8 != 0 or bits > _MAX_BITS):
+        raise CorruptData(f"flat values of {bits} bits")
+    scheme: str = message.compression.scheme
+    scheme = "" if scheme == "none" else scheme
+    if scheme and (scheme not in _SCHEMES or bits == 1):
+        raise UnsupportedFeatureError(f"values of {bits} bits compressed with {scheme!r}")
+    return scheme
 
 
 def _aligned(data: pa.Buffer, width: int) -> pa.Buffer:

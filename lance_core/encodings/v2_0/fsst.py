@@ -16,7 +16,7 @@ from lance_core.encodings.v2_0.range_requests import Steps
 from lance_core.encodings.values import VariableValues, as_buffer
 from lance_core.kernels import CorruptData, SymbolTable
 
-_EXPANSION = 3
+EXPANSION = 3
 """Guess of the number of bytes that a code becomes."""
 
 
@@ -37,7 +37,7 @@ class Fsst(Encoding):
 
     def read(self, start: int, end: int) -> Steps[Decoded]:
         decoded = yield from self.codes.read(start, end)
-        return self._expanded(decoded, end - start)
+        return expand(self.table, decoded, end - start)
 
     @property
     def can_pick(self) -> bool:
@@ -45,19 +45,23 @@ class Fsst(Encoding):
 
     def pick(self, values: Int64s) -> Picking[Decoded]:
         decoded = yield from self.codes.pick(values)
-        return self._expanded(decoded, len(values))
-
-    def _expanded(self, decoded: Decoded, num_values: int) -> Decoded:
-        codes = decoded.values
-        if not self.table.codes or not isinstance(codes, VariableValues):
-            return decoded
-        offsets, data = kernels.expand_symbol_values(
-            self.table, codes.offsets, codes.data, num_values, codes.offset_bits
-        )
-        return Decoded(
-            VariableValues(as_buffer(offsets), as_buffer(data), codes.offset_bits), decoded.validity
-        )
+        return expand(self.table, decoded, len(values))
 
     @property
     def decoded_bytes(self) -> int:
-        return self.codes.decoded_bytes * (_EXPANSION if self.table.codes else 1)
+        return self.codes.decoded_bytes * (EXPANSION if self.table.codes else 1)
+
+
+def expand(table: SymbolTable, decoded: Decoded, num_values: int) -> Decoded:
+    """Return the strings whose codes were decoded.
+
+    Raises:
+        CorruptData: a code that names no symbol.
+    """
+    codes = decoded.values
+    if not table.codes or not isinstance(codes, VariableValues):
+        return decoded
+    offsets, data = kernels.expand_symbol_values(
+        table, codes.offsets, codes.data, num_values, codes.offset_bits
+    )
+    return Decoded(VariableValues(as_buffer(offsets), as_buffer(data), codes.offset_bits), decoded.validity)

@@ -5,6 +5,7 @@
 Members have fixed widths of whole bytes. Neither the members nor the struct can be null.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -39,12 +40,7 @@ class PackedStruct(Encoding):
         cls, message: proto.PackedStruct, buffers: PageBuffers, arrow_type: pa.DataType, num_values: int
     ) -> "PackedStruct":
         """Make the encoding from its description. The widths of the members come from the Arrow type."""
-        if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(message.inner):
-            raise CorruptData(
-                f"a packed struct of {len(message.inner)} fields in a column of type {arrow_type}"
-            )
-        types = tuple(field.type for field in arrow_type)
-        widths = tuple(_width(child) for child in types)
+        types, widths = members(message, arrow_type)
         buffer = buffers.find(message.buffer)
         if buffer.size < num_values * sum(widths):
             raise CorruptData(f"{buffer.size} bytes for {num_values} rows of {sum(widths)}")
@@ -53,13 +49,27 @@ class PackedStruct(Encoding):
     def read(self, start: int, end: int) -> Steps[Decoded]:
         row = sum(self.widths)
         (rows,) = yield [self.buffer.part(start * row, (end - start) * row)]
-        columns = kernels.split_rows(rows, end - start, list(self.widths))
-        fields = [_values(as_buffer(data), child) for data, child in zip(columns, self.types, strict=True)]
-        return Decoded(PackedValues(fields))
+        return Decoded(split(rows, end - start, self.types, self.widths))
 
     @property
     def decoded_bytes(self) -> int:
         return self.num_values * sum(self.widths)
+
+
+def members(
+    message: proto.PackedStruct, arrow_type: pa.DataType
+) -> tuple[tuple[pa.DataType, ...], tuple[int, ...]]:
+    """Return the types and the widths in bytes of the members. Raises CorruptData if they do not fit."""
+    if not pa.types.is_struct(arrow_type) or arrow_type.num_fields != len(message.inner):
+        raise CorruptData(f"a packed struct of {len(message.inner)} fields in a column of type {arrow_type}")
+    types = tuple(field.type for field in arrow_type)
+    return types, tuple(_width(child) for child in types)
+
+
+def split(rows: pa.Buffer, num_rows: int, types: Sequence[pa.DataType], widths: Sequence[int]) -> Values:
+    """Return the members of rows that stand side by side."""
+    columns = kernels.split_rows(rows, num_rows, list(widths))
+    return PackedValues([_values(as_buffer(data), each) for data, each in zip(columns, types, strict=True)])
 
 
 def _width(arrow_type: pa.DataType) -> int:

@@ -22,9 +22,10 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_core import kernels
+from lance_core.encodings.file_pages import FilePages, check_size, joined_buffer
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.encoding import one_block, one_count
-from lance_core.encodings.v2_1.file_pages import FilePages, JoinedPage, check_size, joined_buffer
+from lance_core.encodings.v2_1.joined_page import JoinedPage
 from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.v2_1.levels import Layer, Structure, parse_levels
 from lance_core.encodings.v2_1.page import (

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.file_pages import FilePages
 from lance_core.encodings.picking import Int64s
 from lance_core.encodings.v2_1.encoding import Encoding, one_block, one_count
-from lance_core.encodings.v2_1.file_pages import FilePages
 from lance_core.encodings.values import (
     DictionaryValues,
     FixedValues,

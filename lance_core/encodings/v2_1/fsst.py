@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lance_core import kernels
+from lance_core.encodings.picking import Int64s
 from lance_core.encodings.v2_1.encoding import DescribeInner, DirectValues, Encoding, ParseInner
 from lance_core.encodings.v2_1.variable import variable_message
 from lance_core.encodings.values import VariableValues, as_buffer
@@ -61,6 +62,21 @@ class Fsst(Encoding):
             self.table, payloads.offsets, payloads.data, num_values, payloads.offset_bits
         )
         return VariableValues(as_buffer(offsets), as_buffer(data), payloads.offset_bits)
+
+
+@dataclass(frozen=True, slots=True)
+class FsstOfPages(Fsst):
+    """Symbol codes of several pages, each with a table of its own."""
+
+    tables: tuple[SymbolTable, ...]
+    num_chunks: Int64s
+    """Number of chunks of each page."""
+
+    def decode_chunks(self, buffers: Sequence[Stream], counts: Counts) -> VariableValues:
+        offsets, data = kernels.expand_page_symbols(
+            list(self.tables), self.num_chunks, buffers[0], counts, self.offset_bits
+        )
+        return VariableValues(as_buffer(offsets), as_buffer(data), self.offset_bits)
 
 
 def fsst_message(symbol_table: bytes, offset_bits: int) -> proto.CompressiveEncoding:

@@ -5,9 +5,9 @@ from functools import lru_cache, partial
 
 from google.protobuf.message import DecodeError
 
+from lance_core.encodings.file_pages import FilePages
 from lance_core.encodings.v2_1.blob import BlobPage
 from lance_core.encodings.v2_1.constant import ConstantPage
-from lance_core.encodings.v2_1.file_pages import FilePages
 from lance_core.encodings.v2_1.fullzip import FullZipPage
 from lance_core.encodings.v2_1.miniblock import MiniBlockCoding, MiniBlockPage
 from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageDescription

@@ -22,17 +22,13 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError
 
 from lance_core import kernels
+from lance_core.encodings.file_pages import FilePages, check_size, joined_buffer
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.dictionary import decode_dictionaries, decode_dictionary, look_up
 from lance_core.encodings.v2_1.direct import ChunkPlaces, DirectCoding, direct_coding, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES, Encoding
-from lance_core.encodings.v2_1.file_pages import (
-    FilePages,
-    JoinedPage,
-    check_size,
-    joined_buffer,
-    nothing_to_fetch,
-)
+from lance_core.encodings.v2_1.fsst import Fsst, FsstOfPages
+from lance_core.encodings.v2_1.joined_page import JoinedPage, nothing_to_fetch
 from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.v2_1.levels import Structure, parse_levels
 from lance_core.encodings.v2_1.page import (
@@ -47,7 +43,7 @@ from lance_core.encodings.v2_1.page import (
 )
 from lance_core.encodings.v2_1.registry import parse_encoding
 from lance_core.encodings.values import Values, as_buffer, least_bytes, offset_bits
-from lance_core.kernels import CorruptData, Counts, MiniBlocks
+from lance_core.kernels import CorruptData, Counts, MiniBlocks, SymbolTable
 from lance_core.proto import encodings_v2_1_pb2 as proto
 
 _Int64s = npt.NDArray[np.int64]
@@ -194,7 +190,8 @@ class MiniBlockPage(Page):
             UnsupportedFeatureError: the pages have to be decoded one by one.
             TooManyBytes: the estimated size is above `most_bytes`.
         """
-        shared = _shared_coding(layout, leaf)
+        tables = pages.symbol_tables()
+        shared = _shared_coding(layout, tables[0], leaf)
         if (pages.num_buffers < shared.num_page_buffers).any():
             raise CorruptData(f"fewer than {shared.num_page_buffers} page buffers")
         if not shared.structure.has_lists and (pages.num_items != pages.num_rows).any():
@@ -207,8 +204,13 @@ class MiniBlockPage(Page):
             shared.large,
         )
         position, first_value, num_chunks = (np.frombuffer(memoryview(block), np.int64) for block in places)
+        values = shared.values
+        if isinstance(values, Fsst) and len(parsed := {each: SymbolTable(each) for each in set(tables)}) > 1:
+            of_pages = tuple(parsed[each] for each in tables)
+            values = FsstOfPages(values.table, values.offset_bits, of_pages, num_chunks)
         coding = replace(
             shared,
+            values=values,
             num_items=int(first_value[-1]),
             num_dictionary_items=int(pages.num_dictionary_items.sum()),
             least_bytes=int(first_value[-1] * least_bytes(leaf.arrow_type)),
@@ -496,12 +498,15 @@ class MiniBlockPage(Page):
 
 
 @lru_cache(maxsize=512)
-def _shared_coding(layout: bytes, leaf: LeafType) -> MiniBlockCoding:
+def _shared_coding(layout: bytes, symbol_table: bytes, leaf: LeafType) -> MiniBlockCoding:
     """Return the coding of pages of several files, without the counts of one page."""
     try:
-        return MiniBlockCoding.parse(proto.MiniBlockLayout.FromString(layout), leaf)
+        message = proto.MiniBlockLayout.FromString(layout)
     except DecodeError:
         raise CorruptData("the page's description cannot be parsed") from None
+    if symbol_table:
+        message.value_compression.fsst.symbol_table = symbol_table
+    return MiniBlockCoding.parse(message, leaf)
 
 
 def runs_alike(pages: Iterable[Page]) -> Iterator[list[Page]]:

@@ -16,20 +16,31 @@ Block block_of(const std::vector<T>& values) {
   return block;
 }
 
+nb::tuple parsed(FilePages (*parse)(Bytes, const FilePlaces&), nb::handle data, FilePlaces places) {
+  Source source(data);
+  FilePages found = without_gil([&] { return parse(source.bytes(), places); });
+  nb::list layouts;
+  for (const SharedLayout& layout : found.layouts) {
+    layouts.append(nb::make_tuple(layout.kind, nb::bytes(layout.message.data(), layout.message.size())));
+  }
+  return nb::make_tuple(layouts, block_of(found.pages));
+}
+
 }  // namespace
 
 void bind_file_pages(nb::module_& m) {
   m.def(
       "parse_file_pages",
       [](nb::handle data, nb::handle starts, nb::handle sizes, nb::handle metadata, nb::handle metadata_sizes) {
-        Source source(data);
-        FilePlaces places{read_int64(starts), read_int64(sizes), read_int64(metadata), read_int64(metadata_sizes)};
-        FilePages found = without_gil([&] { return parse_file_pages(source.bytes(), places); });
-        nb::list layouts;
-        for (const SharedLayout& layout : found.layouts) {
-          layouts.append(nb::make_tuple(layout.kind, nb::bytes(layout.message.data(), layout.message.size())));
-        }
-        return nb::make_tuple(layouts, block_of(found.pages));
+        return parsed(parse_file_pages, data,
+                      {read_int64(starts), read_int64(sizes), read_int64(metadata), read_int64(metadata_sizes)});
+      },
+      nb::arg("data"), nb::arg("starts"), nb::arg("sizes"), nb::arg("metadata"), nb::arg("metadata_sizes"));
+  m.def(
+      "parse_file_arrays",
+      [](nb::handle data, nb::handle starts, nb::handle sizes, nb::handle metadata, nb::handle metadata_sizes) {
+        return parsed(parse_file_arrays, data,
+                      {read_int64(starts), read_int64(sizes), read_int64(metadata), read_int64(metadata_sizes)});
       },
       nb::arg("data"), nb::arg("starts"), nb::arg("sizes"), nb::arg("metadata"), nb::arg("metadata_sizes"));
   m.def(

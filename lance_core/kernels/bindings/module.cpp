@@ -277,6 +277,18 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("table"), nb::arg("stream"), nb::arg("counts"), nb::arg("offset_bits"));
   m.def(
+      "expand_page_symbols",
+      [](nb::list tables, nb::handle num_chunks, const PyStream& stream, const Counts& counts, unsigned offset_bits) {
+        std::vector<const SymbolTable*> of_pages;
+        for (nb::handle table : tables) {
+          of_pages.push_back(nb::cast<const SymbolTable*>(table, false));
+        }
+        std::vector<int64_t> chunks = read_int64(num_chunks);
+        return without_gil(
+            [&] { return as_tuple(expand_symbols(of_pages, chunks, stream.stream, counts, offset_bits)); });
+      },
+      nb::arg("tables"), nb::arg("num_chunks"), nb::arg("stream"), nb::arg("counts"), nb::arg("offset_bits"));
+  m.def(
       "expand_symbol_values",
       [](const SymbolTable& table, nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits) {
         Source offset_source(offsets), data_source(data);
@@ -439,6 +451,20 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("ends"), nb::arg("num_values"), nb::arg("has_previous"), nb::arg("adjustment"), nb::arg("limit"),
       nb::arg("offset_bits"));
+  m.def(
+      "join_null_ends",
+      [](nb::handle ends, nb::handle num_values, nb::handle adjustments, nb::handle limits, unsigned offset_bits) {
+        Source source(ends);
+        std::vector<int64_t> counts = read_int64(num_values), added = read_int64(adjustments),
+                             most = read_int64(limits);
+        JoinedEnds joined =
+            without_gil([&] { return join_null_ends(source.bytes(), counts, added, most, offset_bits); });
+        Block sizes(8 * joined.sizes.size());
+        copy_bytes(sizes.data(), joined.sizes.data(), sizes.size());
+        return std::make_tuple(std::move(joined.offsets), std::move(joined.validity), joined.num_nulls,
+                               std::move(sizes));
+      },
+      nb::arg("ends"), nb::arg("num_values"), nb::arg("adjustments"), nb::arg("limits"), nb::arg("offset_bits"));
   m.def(
       "unpack_bit_stream",
       [](nb::handle data, size_t start, size_t num_values, unsigned bits, unsigned word_bits, bool is_signed) {

@@ -223,6 +223,34 @@ uint8_t* expand_portable(const SymbolTable& table, const uint8_t* code, const ui
   return expand_rest(table, code, end, out, out, false, places);
 }
 
+// Returns the values of several pages as the values of one.
+template <class T>
+VariableValues join_values(const std::vector<VariableValues>& pages) {
+  VariableValues joined;
+  size_t num_bytes = 0;
+  for (const VariableValues& page : pages) {
+    joined.num_values += page.num_values;
+    num_bytes += page.data.size();
+  }
+  if (sizeof(T) == 4 && num_bytes > INT32_MAX) {
+    throw OffsetOverflow("more bytes than 32-bit offsets can address");
+  }
+  joined.offsets = Block((joined.num_values + 1) * sizeof(T));
+  joined.data = Block(num_bytes);
+  uint8_t* offsets = joined.offsets.data();
+  store<T>(offsets, 0);
+  size_t at = 0;
+  for (const VariableValues& page : pages) {
+    for (size_t i = 1; i <= page.num_values; ++i) {
+      offsets += sizeof(T);
+      store<T>(offsets, static_cast<T>(at + load<T>(page.offsets.data() + i * sizeof(T))));
+    }
+    copy_bytes(joined.data.data() + at, page.data.data(), page.data.size());
+    at += page.data.size();
+  }
+  return joined;
+}
+
 }  // namespace
 
 std::span<const ExpandWay> expand_ways() {
@@ -305,6 +333,33 @@ VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, co
   }
   return offset_bytes(offset_bits) == 4 ? expand_chunks<uint32_t>(table, stream, counts)
                                         : expand_chunks<uint64_t>(table, stream, counts);
+}
+
+VariableValues expand_symbols(const std::vector<const SymbolTable*>& tables, const std::vector<int64_t>& num_chunks,
+                              const Stream& stream, const Counts& counts, unsigned offset_bits) {
+  require_same_chunks(stream, counts);
+  if (tables.size() != num_chunks.size()) {
+    corrupt("%zu symbol tables for %zu pages", tables.size(), num_chunks.size());
+  }
+  std::vector<VariableValues> pages;
+  size_t first = 0;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    if (num_chunks[i] < 0 || static_cast<size_t>(num_chunks[i]) > stream.size() - first) {
+      corrupt("%lld chunks of a page where %zu are left", static_cast<long long>(num_chunks[i]), stream.size() - first);
+    }
+    size_t end = first + static_cast<size_t>(num_chunks[i]);
+    Stream chunks{stream.base, {}, {}};
+    std::vector<int64_t> values;
+    for (; first < end; ++first) {
+      chunks.append(static_cast<size_t>(stream.offset[first]), static_cast<size_t>(stream.length[first]));
+      values.push_back(counts.values[first]);
+    }
+    pages.push_back(expand_symbols(*tables[i], chunks, Counts(std::move(values)), offset_bits));
+  }
+  if (first != stream.size()) {
+    corrupt("%zu chunks behind those of all pages", stream.size() - first);
+  }
+  return offset_bytes(offset_bits) == 4 ? join_values<uint32_t>(pages) : join_values<uint64_t>(pages);
 }
 
 VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values,

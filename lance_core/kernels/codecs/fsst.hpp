@@ -22,6 +22,10 @@ SymbolTable parse_symbol_table(Bytes table);
 VariableValues expand_symbols(const SymbolTable& table, const Stream& stream, const Counts& counts,
                               unsigned offset_bits);
 
+// Expands the chunks of several pages. Each page has a table of its own, and `num_chunks` of the chunks.
+VariableValues expand_symbols(const std::vector<const SymbolTable*>& tables, const std::vector<int64_t>& num_chunks,
+                              const Stream& stream, const Counts& counts, unsigned offset_bits);
+
 // Expands codes with Arrow offsets (full-zip pages).
 VariableValues expand_symbols(const SymbolTable& table, Bytes offsets, Bytes data, size_t num_values,
                               unsigned offset_bits);

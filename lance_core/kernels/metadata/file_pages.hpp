@@ -1,5 +1,6 @@
 // The pages of one column in many small files, whose bytes are in memory one file behind the other (docs/format.md,
-// "Container" and "Page layouts"). Files with one page each are covered, whose pages a caller decodes as one page.
+// "Container", "Page layouts" and "2.0"). Files with one page each are covered, whose pages a caller decodes as one
+// page.
 #pragma once
 
 #include <string>
@@ -18,20 +19,21 @@ struct FilePlaces {
 };
 
 constexpr size_t kMostPageBuffers = 4;
+constexpr size_t kMostPageCounts = 2;
 
-// One page. Python reads it as a NumPy record: see lance_core/encodings/v2_1/file_pages.py.
+// One page. Python reads it as a NumPy record: see lance_core/encodings/file_pages.py.
 struct FilePage {
   int64_t layout;  // number of its layout
   int64_t num_rows;
-  int64_t num_items;
-  int64_t num_dictionary_items;
+  int64_t counts[kMostPageCounts];  // numbers that its description has, but not its layout
   int64_t num_buffers;
   int64_t buffers[2 * kMostPageBuffers];  // position in memory and size of each
+  int64_t symbols[2];                     // position and size of the symbol table that its values have
 };
 
-// A layout without the counts of a single page: `num_items`, `num_dictionary_items` and `num_visible_items`.
+// The description of a page, without the counts of a single page.
 struct SharedLayout {
-  uint64_t kind;  // number of the field of `PageLayout`
+  uint64_t kind;  // number of the field of `PageLayout` or `ArrayEncoding`
   std::string message;
 };
 
@@ -40,8 +42,15 @@ struct FilePages {
   std::vector<FilePage> pages;        // of each file
 };
 
+// Parses pages of 2.1 and 2.2. Their counts are `num_items` and `num_dictionary_items`. A layout is the message in the
+// field of `PageLayout`, without these counts, `num_visible_items`, and the symbol table of FSST in mini-blocks.
 // Throws CorruptData if a file has another number of pages in the column, or its metadata contradict the format.
 FilePages parse_file_pages(Bytes data, const FilePlaces& places);
+
+// Parses pages of 2.0. A layout is an `ArrayEncoding` without the adjustments for nulls and the numbers of items. These
+// are the counts: those of an encoding come before those of the encodings in it. Throws CorruptData as above, and for
+// columns that hold blobs, pages with more counts, and messages whose fields are not in ascending order.
+FilePages parse_file_arrays(Bytes data, const FilePlaces& places);
 
 // Ranges of bytes in memory, one after the other. Throws CorruptData if one is not in `data`.
 Block join_ranges(Bytes data, const std::vector<int64_t>& offsets, const std::vector<int64_t>& sizes);

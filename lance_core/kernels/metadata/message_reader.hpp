@@ -26,6 +26,9 @@ class MessageReader {
     size_t begin = at_;
     uint64_t tag = read_varint();
     MessageField field{tag >> 3, static_cast<WireType>(tag & 7), 0, {}, {}};
+    if (field.number == 0 || field.number > kMostFields) {
+      corrupt("a message with field %llu", static_cast<unsigned long long>(field.number));
+    }
     switch (field.type) {
       case WireType::varint:
         field.value = read_varint();
@@ -60,6 +63,7 @@ class MessageReader {
 
  private:
   static constexpr unsigned kMaxVarintBytes = 10;
+  static constexpr uint64_t kMostFields = (uint64_t{1} << 29) - 1;
 
   Bytes read(size_t length) {
     Bytes bytes = message_.slice(at_, length);

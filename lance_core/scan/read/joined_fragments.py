@@ -12,8 +12,9 @@ from lance_core.encodings.picking import Int64s
 from lance_core.encodings.values import concat_arrays
 from lance_core.errors import LanceError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
+from lance_core.file.joined_files import JoinedFiles
 from lance_core.file.row_runs import Rows
-from lance_core.file.v2_1.joined_files import JoinedFiles
+from lance_core.file.v2_1 import joined_files as v2_1
 from lance_core.kernels import CorruptData, OffsetOverflow
 from lance_core.process.counters import PAGE_READS
 from lance_core.scan.files.data_files import DataFiles
@@ -27,7 +28,7 @@ from lance_core.table.deletions import Offsets as Deleted
 from lance_core.table.fragment import DataFile, Fragment, HeldFields
 from lance_core.table.snapshot import Snapshot
 
-_VERSIONS = (FileVersion.V2_1, FileVersion.V2_2)
+_VERSIONS = (FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2)
 
 _Shape = tuple[tuple[HeldFields, FileVersion, int | None, str], ...]
 
@@ -133,7 +134,7 @@ class JoinedFragments:
         if joined is None:
             contents = self._read([each.files[place] for each in self._fragments])
             version = self._fragments[0].files[place].version
-            joined = self._files[place] = JoinedFiles(contents, self._num_rows, version)
+            joined = self._files[place] = _join(contents, self._num_rows, version)
         return joined
 
     def _read(self, files: Sequence[DataFile]) -> list[bytes]:
@@ -146,6 +147,15 @@ class JoinedFragments:
         if len(found) < len(contents):
             raise CorruptData("a file that is missing, or of another size")
         return found
+
+
+def _join(contents: Sequence[bytes], num_rows: Int64s, version: FileVersion) -> JoinedFiles:
+    """Return files of one version as joined files."""
+    if version == FileVersion.V2_0:
+        from lance_core.file.v2_0 import joined_files as v2_0  # late: most processes do not need it
+
+        return v2_0.JoinedFiles(contents, num_rows, version)
+    return v2_1.JoinedFiles(contents, num_rows, version)
 
 
 class _Decoded:

@@ -9,7 +9,7 @@ from itertools import chain, groupby
 
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.file_pages import TooManyBytes
+from lance_core.encodings.file_pages import TooManyBytes
 from lance_core.encodings.values import concat_arrays
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.projection import Projection

@@ -16,7 +16,7 @@ from itertools import chain, groupby, islice, pairwise
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.file_pages import TooManyBytes
+from lance_core.encodings.file_pages import TooManyBytes
 from lance_core.errors import LanceError
 from lance_core.expressions.tree import conjuncts
 from lance_core.number_sets import distinct
@@ -39,13 +39,13 @@ _MOST_ROWS = 4096
 _MOST_FILE_BYTES = 256 << 10
 """Most bytes of the files of a small fragment."""
 _FIRST_GROUP, _MOST_GROUP = 8, 256
-"""Most fragments of the first group, so that the first batch comes soon, and of later ones."""
+"""Most fragments of the first group of a stream, so that the first batch comes soon, and of other groups."""
 _FIRST_PART = 64
 """Most fragments of the first part of a plan, so that the first batch comes soon."""
 _GROUP_BYTES = 8 << 20
 """About the most decoded bytes of the columns of a filter in a group, and of the returned columns."""
-_STREAM_BYTES = 1 << 20
-"""The limit of a stream, which holds a group while its client does not read."""
+_STREAM_BYTES = 2 << 20
+"""The limit of a stream, which holds a group while its client does not read: about the largest batch."""
 
 
 def has_small(snapshot: Snapshot, plan: ScanPlan, strategy: Strategy) -> bool:
@@ -117,7 +117,9 @@ def small_runs(
     for number, (is_small, part) in enumerate(_parts(snapshot, plan)):
         rest = part
         if is_small:
-            small = _SmallFragments(snapshot, part, files, number == 0, group_bytes=_STREAM_BYTES)
+            small = _SmallFragments(
+                snapshot, part, files, begins_small=number == 0, group_bytes=_STREAM_BYTES
+            )
             for found in small:
                 if not found.num_rows:
                     continue
@@ -136,7 +138,7 @@ def small_table(snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: 
     for number, (is_small, part) in enumerate(_parts(snapshot, plan)):
         rest = part
         if is_small:
-            small = _SmallFragments(snapshot, part, files, number == 0)
+            small = _SmallFragments(snapshot, part, files, begins_small=number == 0 and _has_late_limit(plan))
             for found in small:
                 for column, arrays in zip(chunks, found.columns or [[]] * len(chunks), strict=True):
                     column += arrays
@@ -156,9 +158,9 @@ def count_small(snapshot: Snapshot, plan: ScanPlan, files: DataFiles) -> tuple[i
         The number of rows, and the plan of the fragments whose rows a scan has to count.
     """
     count, rest = 0, list[FragmentScan]()
-    for number, (is_small, part) in enumerate(_parts(snapshot, plan)):
+    for is_small, part in _parts(snapshot, plan):
         if is_small:
-            small = _SmallFragments(snapshot, part, files, number == 0, are_counted=True)
+            small = _SmallFragments(snapshot, part, files, are_counted=True)
             count += sum(found.num_rows for found in small)
             part = small.rest
         rest += part.fragment_scans
@@ -194,16 +196,20 @@ class _SmallFragments:
         snapshot: Snapshot,
         plan: ScanPlan,
         files: DataFiles,
-        is_first: bool,
         *,
+        begins_small: bool = False,
         are_counted: bool = False,
         group_bytes: int = _GROUP_BYTES,
     ) -> None:
-        """Prepare to read. The first part of a plan begins with a small group, to end soon at a limit.
+        """Prepare to read.
+
+        If it `begins_small`, the first group has few fragments: its batch comes soon, and a limit may
+        end the scan. No second group is made for the few fragments that would be left.
 
         If rows `are_counted`, their columns are not read, and a limit does not hold.
         """
-        self._first_group = _FIRST_GROUP if is_first else _MOST_GROUP
+        are_few = len(plan.fragment_scans) <= 2 * _FIRST_GROUP
+        self._first_group = _FIRST_GROUP if begins_small and not are_few else _MOST_GROUP
         condition, schema = plan.options.filter, snapshot.manifest.schema
         self._snapshot = snapshot
         self._plan = plan

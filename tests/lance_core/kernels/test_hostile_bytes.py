@@ -47,6 +47,7 @@ from support.twins.kernel_runs import (
     pieces,
     row_sets,
     small_file,
+    small_file_of_arrays,
     two,
     two_files,
 )
@@ -120,6 +121,16 @@ CASES = {
     "expand_symbols 64, partial table": Case(
         lambda d: kernels.expand_symbols(SymbolTable(fsst.symbol_table(SYMBOLS[:100])), one(d), count(5), 64),
         values.variable_chunk([fsst.encode(text, SYMBOLS[:100]) for text in TEXT], 64),
+    ),
+    "expand_page_symbols": Case(
+        lambda d: kernels.expand_page_symbols(
+            [SymbolTable(fsst.symbol_table(SYMBOLS[:n])) for n in (255, 100)],
+            inputs.int64s([1, 1]),
+            two(d),
+            count(5, 5),
+            32,
+        ),
+        values.variable_chunk([fsst.encode(text, SYMBOLS[:100]) for text in TEXT], 32) * 2,
     ),
     "expand_symbol_values 32": Case(
         lambda d: coded(d, 32), values.arrow_offsets(CODES, 32) + b"".join(CODES)
@@ -315,7 +326,12 @@ CASES = {
     "unite_row_sets": Case(
         lambda d: kernels.unite_row_sets(inputs.int64s([2]), d[:12], d[12:], True), row_sets()
     ),
-    "parse_file_pages": Case(two_files, small_file() + small_file()),
+    "parse_file_pages": Case(lambda d: two_files(kernels.parse_file_pages, d), small_file() * 2),
+    "parse_file_arrays": Case(lambda d: two_files(kernels.parse_file_arrays, d), small_file_of_arrays() * 2),
+    "join_null_ends": Case(
+        lambda d: kernels.join_null_ends(d[32:], d[:16], d[16:32], inputs.int64s([7, 9]), 32),
+        values.integers([2, 1, 9, 9, 3, 7, 18], 64),
+    ),
     "join_ranges": Case(
         lambda d: kernels.join_ranges(d[16:], d[:8], d[8:16]),
         values.integers([3, 5], 64) + bytes(9),

@@ -13,7 +13,7 @@ from google.protobuf import any_pb2
 from lance_core import kernels
 from lance_core.index.row_sets import TreeMap
 from lance_core.kernels import Stream, SymbolTable
-from lance_core.proto import encodings_v2_1_pb2, file2_pb2
+from lance_core.proto import encodings_v2_0_pb2, encodings_v2_1_pb2, file2_pb2
 from support.processes.descriptors import kept_open
 from support.twins import fsst, inputs, nested, values
 
@@ -51,14 +51,31 @@ def small_file() -> bytes:
     return column.SerializeToString() + bytes(128)
 
 
-def two_files(data: memoryview) -> object:
+def small_file_of_arrays() -> bytes:
+    """Metadata of a column of 2.0 with one page of strings with a dictionary, behind 128 bytes of pages."""
+    encoding = encodings_v2_0_pb2.ArrayEncoding()
+    encoding.dictionary.num_dictionary_items = 3
+    encoding.dictionary.indices.nullable.no_nulls.values.flat.bits_per_value = 8
+    items = encoding.dictionary.items.binary
+    items.null_adjustment = 30
+    items.indices.nullable.some_nulls.values.flat.bits_per_value = 64
+    items.bytes.flat.buffer.buffer_index = 1
+    any_encoding, any_column = any_pb2.Any(), any_pb2.Any()
+    any_encoding.Pack(encoding)
+    any_column.Pack(encodings_v2_0_pb2.ColumnEncoding.FromString(b"\x0a\x00"))
+    column = file2_pb2.ColumnMetadata()
+    column.encoding.direct.encoding = any_column.SerializeToString()
+    page = column.pages.add(buffer_offsets=[0, 64], buffer_sizes=[2, 44], length=9)
+    page.encoding.direct.encoding = any_encoding.SerializeToString()
+    return column.SerializeToString() + bytes(128)
+
+
+def two_files(parse: Callable[..., object], data: memoryview) -> object:
     """Pages of one column of two files, each half of the bytes."""
     size = len(data) // 2
     metadata = max(size - 128, 0)
     places = inputs.int64s([0, size])
-    return kernels.parse_file_pages(
-        data, places, inputs.int64s([size, size]), places, inputs.int64s([metadata, metadata])
-    )
+    return parse(data, places, inputs.int64s([size, size]), places, inputs.int64s([metadata, metadata]))
 
 
 def two(data: memoryview) -> Stream:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 import zstandard
 
+from lance_core.encodings.file_pages import FilePages, TooManyBytes
 from lance_core.encodings.v2_1.dictionary import decode_dictionaries
-from lance_core.encodings.v2_1.file_pages import FilePages, TooManyBytes
 from lance_core.encodings.v2_1.flat import Flat
 from lance_core.encodings.v2_1.levels import Node
 from lance_core.encodings.v2_1.miniblock import MiniBlockPage
@@ -466,7 +466,7 @@ def test_changed_pages(name: str, mutants: int) -> None:
 )
 def test_dictionary_indices_of_several_files(indices: tuple[int, ...], bits: int, match: str | None) -> None:
     """T22: two pages of two and one values, each with two items."""
-    records = [[0, n, n, 2, 3, *[0] * 4, 8 * page, 8, 0, 0] for page, n in enumerate((2, 1))]
+    records = [[0, n, n, 2, 3, *[0] * 4, 8 * page, 8, *[0] * 4] for page, n in enumerate((2, 1))]
     files = FilePages.parse(i32(5, 6, 7, 8), memoryview(np.array(records, np.int64).tobytes()))
     items = decode_dictionaries(Flat(32), files, pa.int32())
     numbers = FixedValues(
@@ -482,7 +482,7 @@ def test_dictionary_items_of_several_files_count() -> None:
         value_compression=flat(8), dictionary=flat(32), num_buffers=1, layers=[pb.REPDEF_ALL_VALID_ITEM]
     )
     data = u16(0) + bytes(14)  # the word of a chunk of 8 bytes, and the chunk
-    records = np.array([[0, 2, 2, 10_000, 3, 0, 2, 8, 8, 0, 8, 0, 0]] * 2, np.int64)
+    records = np.array([[0, 2, 2, 10_000, 3, 0, 2, 8, 8, 0, 8, *[0] * 4]] * 2, np.int64)
     files = FilePages.parse(data, memoryview(records.tobytes()))
     leaf = LeafType(pa.int32(), (Node(),))
     with pytest.raises(TooManyBytes, match="80000 bytes"):

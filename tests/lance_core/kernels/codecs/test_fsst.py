@@ -128,6 +128,38 @@ def test_a_table_that_is_switched_off_leaves_text_alone() -> None:
     assert inputs.texts(offsets, data, 32) == [b"\x00\xff", b"abc"]
 
 
+@settings(max_examples=draws(60), deadline=None)
+@given(
+    st.lists(st.tuples(tables, st.booleans(), st.integers(0, 3)), max_size=4),
+    st.sampled_from((32, 64)),
+    st.randoms(use_true_random=False),
+)
+def test_pages_with_tables_of_their_own(
+    pages: list[tuple[list[bytes], bool, int]], offset_bits: int, rng: random.Random
+) -> None:
+    """Some tables are switched off, and a page may have no chunks."""
+    chunks, expected = [], []
+    for symbols, codes, num_chunks in pages:
+        for _ in range(num_chunks):
+            chunks.append([random_codes(rng, symbols, rng.choice((0, 1, 5, 30))) for _ in range(5)])
+            expected += [fsst.decode(each, symbols) if codes else each for each in chunks[-1]]
+    parsed = [SymbolTable(fsst.symbol_table(symbols, codes=codes)) for symbols, codes, _ in pages]
+    stream = inputs.stream([values.variable_chunk(chunk, offset_bits) for chunk in chunks])
+    num_chunks = inputs.int64s([number for _, _, number in pages])
+    counts = inputs.counts([5] * len(chunks))
+    offsets, data = kernels.expand_page_symbols(parsed, num_chunks, stream, counts, offset_bits)
+    assert inputs.texts(offsets, data, offset_bits) == expected
+
+
+@pytest.mark.parametrize("num_chunks", [[1], [1, 2], [-1, 3], [2, 1], [3, -1], [1 << 62, 1], [1, 0]])
+def test_pages_with_other_numbers_of_chunks(num_chunks: list[int]) -> None:
+    """T22: the pages have two chunks together."""
+    stream = inputs.stream([values.variable_chunk([b"a"], 32)] * 2)
+    two = [SymbolTable(fsst.symbol_table(PARTIAL))] * 2
+    with pytest.raises(CorruptData):
+        kernels.expand_page_symbols(two, inputs.int64s(num_chunks), stream, inputs.counts([1, 1]), 32)
+
+
 @every_way
 def test_the_twin_encoder_round_trips(way: str) -> None:
     text = b"https://example.com/item/0"

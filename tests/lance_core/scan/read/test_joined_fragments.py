@@ -16,18 +16,20 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.encodings.v2_1.page import LeafSlice
+from lance_core.file.joined_files import JoinedFiles
 from lance_core.file.v2_1 import joined_files
-from lance_core.file.v2_1.joined_files import JoinedFiles
 from lance_core.scan.run import fragment_groups, small_fragments
 from support.files.damage import MUTATIONS
 from support.oracles.checks import PANICS
 from support.oracles.comparison import assert_tables_equal
 from support.runs.draws import draws
 from support.tables.cases import Case
+from support.tables.cases_2_0 import cases_2_0
 from support.tables.strategies import cases
 
 GENERATED = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
-VERSIONS = ("2.1", "2.2")
+WORDS = ("a symbol", "another longer symbol", "some words", "https://example.com/")
+VERSIONS = ("2.0", "2.1", "2.2")
 
 
 @pytest.fixture
@@ -101,6 +103,18 @@ def test_generated_tables(version: str, tmp_path: Path, joined: Counter[str]) ->
     assert joined["together"], joined
 
 
+@pytest.mark.parametrize("shard", range(4))
+def test_every_kind_of_column_of_2_0(shard: int, tmp_path: Path, joined: Counter[str]) -> None:
+    """All types, nestings, compressions and packed structs. A usual run takes some of them."""
+    chance = random.Random(shard)
+    cases = [case for case in cases_2_0() if case.rows and not case.name.startswith("huge")][shard::4]
+    for case in chance.sample(cases, draws(80)):
+        check(case, "2.0", tmp_path / "t", chance)
+    assert joined["together"] > 20, joined
+    refused = {reason for reason in joined if "dictionaries of several pages" not in reason} - {"together"}
+    assert not refused
+
+
 @pytest.mark.long("draws hundreds of tables")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_many_generated_tables(version: str, tmp_path: Path) -> None:
@@ -114,10 +128,15 @@ def test_many_generated_tables(version: str, tmp_path: Path) -> None:
     run()
 
 
-def mixed(num_rows: int) -> pa.Table:
-    """Columns whose pages differ from file to file: with and without nulls, constant, of many lengths."""
+def mixed(num_rows: int, version: str = "2.1") -> pa.Table:
+    """Columns whose pages differ from file to file: with and without nulls, constant, of many lengths.
+
+    Files of 2.0 cannot hold structs that are null.
+    """
     numbers = range(num_rows)
-    struct = [None if k % 70 > 60 else {"x": k, "y": [str(k)] * (k % 3)} for k in numbers]
+    struct = [
+        None if k % 70 > 60 and version != "2.0" else {"x": k, "y": [str(k)] * (k % 3)} for k in numbers
+    ]
     return pa.table(
         {
             "id": pa.array(numbers, pa.int64()),
@@ -139,13 +158,13 @@ def mixed(num_rows: int) -> pa.Table:
 def test_tables_with_a_past(version: str, tmp_path: Path, joined: Counter[str]) -> None:
     """Deleted rows, added columns, fragments of other shapes, row columns and computed columns."""
     path = tmp_path / "t"
-    assert write_small(mixed(900), path, version, random.Random(3))
+    assert write_small(mixed(900, version), path, version, random.Random(3))
     dataset = lance.dataset(path)
     dataset.add_columns({"twice": "id * 2"})
     dataset.delete("id % 7 = 3 or id between 300 and 420")
     dataset.add_columns(pa.field("absent", pa.string()))
     for start in range(900, 960, 10):
-        rows = mixed(960).slice(start, 10).append_column("twice", pa.array(range(start, start + 10)))
+        rows = mixed(960, version).slice(start, 10).append_column("twice", pa.array(range(start, start + 10)))
         lance.write_dataset(rows, path, mode="append")
     for scan in (
         {},
@@ -180,11 +199,18 @@ def test_stable_row_ids(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("mutants", [60, pytest.param(500, marks=pytest.mark.long)])
-def test_damage_is_that_of_files_read_one_by_one(version: str, mutants: int, tmp_path: Path) -> None:
-    """T22: a damaged file among others gives the rows or the error that it gives alone."""
+@pytest.mark.parametrize("columns", [None, ["id", "maybe", "text", "word", "flag"]], ids=["all", "joined"])
+@pytest.mark.parametrize("mutants", [40, pytest.param(500, marks=pytest.mark.long)])
+def test_damage_is_that_of_files_read_one_by_one(
+    version: str, mutants: int, columns: list[str] | None, tmp_path: Path
+) -> None:
+    """T22: a damaged file among others gives the rows or the error that it gives alone.
+
+    All of the named columns are joined in each version. So nothing but joining opens the files.
+    """
     path = tmp_path / "t"
-    assert write_small(mixed(240), path, version, random.Random(5))
+    table = mixed(240, version)
+    assert write_small(table.select(columns or table.column_names), path, version, random.Random(5))
     files = sorted((path / "data").iterdir())
     for number in range(mutants):
         source = random.Random(f"{version} {number}")
@@ -242,6 +268,29 @@ def test_an_item_does_not_move_to_a_row_of_the_file_before(kind: pa.DataType, tm
             read(path)
         messages.append(str(raised.value))
     assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_symbol_tables_of_many_files(version: str, tmp_path: Path, joined: Counter[str]) -> None:
+    """Text of more than 32 KiB has symbols that each file chooses, and little text stays as it is."""
+    path = tmp_path / "t"
+    chance = random.Random(version)
+    field = pa.field("text", pa.string(), metadata={"lance-encoding:compression": "fsst"})
+    for number in range(8):
+        rows = 20 if number in (2, 5) else 2000
+        text = [
+            None if chance.random() < 0.1 else f"{chance.choice(WORDS)} {number} {chance.random()}"
+            for _ in range(rows)
+        ]
+        lists = [text[k : k + k % 3] for k in range(rows)]
+        table = pa.table(
+            [text, lists], schema=pa.schema([field, ("list", pa.list_(field.with_name("item")))])
+        )
+        lance.write_dataset(table, path, mode="append", data_storage_version=version)
+    marks = [file.read_bytes().count(b"TSSF") for file in (path / "data").iterdir()]
+    assert sum(map(bool, marks)) >= 6, "files with symbol tables"
+    assert lance_core.dataset(path).to_table() == read_one_by_one(path)
+    assert joined == {"together": 2}
 
 
 @pytest.mark.parametrize("is_struct", [True, False])
