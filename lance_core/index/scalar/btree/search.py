@@ -29,7 +29,6 @@ from lance_core.index.scalar.sorted_keys import (
     Places,
     SortedKeys,
     has_order,
-    joined_keys,
     ranges_of,
     rows_in,
     sorted_keys,
@@ -240,17 +239,6 @@ class _Rows:
             yield self.ids[rows_in(starts[found], ends[found])]
 
 
-def _joined(parts: Sequence[_Rows]) -> _Rows | None:
-    """Return the rows of ascending pages as one, to search them once; None if they cannot be joined."""
-    if len(parts) == 1:
-        return parts[0]
-    keys = joined_keys([part.keys for part in parts])
-    if keys is None:
-        return None
-    ids = np.concatenate([part.ids for part in parts])
-    return _Rows(keys, ids, np.concatenate([part.null_ids for part in parts]))
-
-
 class _Tree:
     """Pages of one B-tree."""
 
@@ -382,11 +370,7 @@ class _Tree:
             read = self._read(file, [(page, page + 1) for _, page in missing])
             for (index, page), rows in zip(missing, read, strict=True):
                 found[index] = segment.keep(("rows", name, page), rows, rows.nbytes)
-        joined = _joined([found[index] for index in indices])
-        if joined is not None:
-            yield joined, indices[0], indices[-1] + 1
-        else:
-            yield from ((rows, index, index + 1) for index, rows in found.items())
+        yield from ((rows, index, index + 1) for index, rows in found.items())
 
     def _file(self, name: str, num_pages: int) -> IndexFile:
         """Return a file with pages, open. CorruptFileError if it has not the rows of these pages."""
