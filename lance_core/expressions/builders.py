@@ -6,6 +6,7 @@ All parsers use these functions, so that SQL text and Substrait messages mean th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ from lance_core.expressions.tree import (
     StartsWith,
     StoredJson,
 )
-from lance_core.schema.arrow_values import array_of_scalars, scalar_of
+from lance_core.schema.arrow_values import array_of_scalars, scalar_of, stored_integer
 
 
 def describe(expression: Expression) -> str:
@@ -272,6 +273,31 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
     if types.is_null(value_type(left.type)):
         return literal(None, pa.bool_())
     return Comparison(op, left, right)
+
+
+def plain_comparison(op: str, left: Expression, text: str, *, is_text: bool) -> Comparison | None:
+    """Return the node of `comparison` for a column and a literal in the type of the column.
+
+    Args:
+        op: The operator.
+        left: The column.
+        text: Characters of the literal.
+        is_text: Whether the literal is a text in quotes; otherwise it is a number.
+
+    Returns:
+        The node, or None if the literal has to be converted, or the operand is no column.
+    """
+    kind = left.type
+    if not isinstance(left, Column):
+        return None
+    if is_text:
+        is_plain = types.is_string(kind) or types.is_large_string(kind)
+        return Comparison(op, left, literal(text, kind)) if is_plain else None
+    if not types.is_integer(kind) or not text.isdecimal():
+        return None
+    with suppress(OverflowError):
+        return Comparison(op, left, Literal(stored_integer(int(text), kind)))
+    return None
 
 
 def distinct_from(left: Expression, right: Expression) -> Expression:

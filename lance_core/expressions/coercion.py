@@ -8,14 +8,13 @@ its range (`exact_literal`). Otherwise the operands get a common type (`common_t
 from __future__ import annotations
 
 import math
-import sys
 from decimal import ROUND_FLOOR, ROUND_HALF_UP, Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as types
 
-from lance_core.schema.arrow_values import scalar_of
+from lance_core.schema.arrow_values import scalar_of, stored_integer
 
 _MOST_DIGITS = 200
 """More digits than any decimal value has before the point, or zeros after it."""
@@ -128,7 +127,7 @@ def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
     least, most = _range(data_type)
     if number.is_nan() or number.adjusted() > _MOST_DIGITS:  # avoids expanding a number of many digits
         beyond = number.is_nan() or not number.is_signed()
-        return _stored(most if beyond else least, data_type), 1 if beyond else -1
+        return stored_integer(most if beyond else least, data_type), 1 if beyond else -1
     steps = _steps(number, data_type)
     below = int(steps.to_integral_value(ROUND_FLOOR))
     is_between = below != steps
@@ -136,10 +135,10 @@ def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
         below, rest = divmod(below, _DAY_SECONDS)
         is_between = is_between or rest > 0
     if below > most:
-        return _stored(most, data_type), 1
+        return stored_integer(most, data_type), 1
     if below < least:
-        return _stored(least, data_type), -1
-    return _stored(below, data_type), int(is_between)
+        return stored_integer(least, data_type), -1
+    return stored_integer(below, data_type), int(is_between)
 
 
 def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
@@ -152,7 +151,7 @@ def rounded_decimal(number: Decimal, data_type: pa.DataType) -> pa.Scalar:
     if number.is_finite() and number.adjusted() <= _MOST_DIGITS:
         steps = int(_steps(number, data_type).to_integral_value(ROUND_HALF_UP))
         if least <= steps <= most:
-            return _stored(steps, data_type)
+            return stored_integer(steps, data_type)
     raise pa.ArrowInvalid(f"{number} is out of the range of {data_type}")
 
 
@@ -183,13 +182,6 @@ def _steps(number: Decimal, data_type: pa.DataType) -> Decimal:
     sign, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     return Decimal((sign, digits, exponent + _scale(data_type)))
-
-
-def _stored(number: int, data_type: pa.DataType) -> pa.Scalar:
-    """Return the value that Arrow stores as the integer `number`."""
-    is_signed = not types.is_unsigned_integer(data_type)
-    data = number.to_bytes(data_type.bit_width // 8, sys.byteorder, signed=is_signed)
-    return pa.Array.from_buffers(data_type, 1, [None, pa.py_buffer(data)])[0]
 
 
 def _same_size(value: pa.Scalar, data_type: pa.DataType) -> bool:

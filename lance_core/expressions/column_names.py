@@ -22,7 +22,21 @@ def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = Fal
         InvalidInputError: no column or child has the name, or several columns do; the message suggests
             similar names.
     """
-    name = parts[0]
+    place = schema.get_field_index(parts[0])
+    if place < 0:  # the schema does not have the name as written, or has it several times
+        place = _place_of_similar(parts[0], schema, exact)
+    found = schema.field(place)
+    path: tuple[str, ...] = (found.name,)
+    data_type = found.type
+    for part in parts[1:]:
+        path, data_type = (*path, part), child_type(path, data_type, part)
+    return Column(path, data_type)
+
+
+def _place_of_similar(name: str, schema: pa.Schema, exact: bool) -> int:
+    """Return the place of the only column whose name differs from `name` in case alone; see
+    `resolve_column`.
+    """
     if name in schema.names:
         matches = [name]
     else:
@@ -31,11 +45,8 @@ def resolve_column(parts: Sequence[str], schema: pa.Schema, *, exact: bool = Fal
         raise InvalidInputError(f"there is no column {name!r}{did_you_mean(name, schema.names)}")
     if len(matches) > 1 or schema.names.count(matches[0]) > 1:
         raise InvalidInputError(f"the column name {name!r} is ambiguous: {', '.join(matches)}")
-    path: tuple[str, ...] = (matches[0],)
-    data_type = schema.field(matches[0]).type
-    for part in parts[1:]:
-        path, data_type = (*path, part), child_type(path, data_type, part)
-    return Column(path, data_type)
+    place: int = schema.get_field_index(matches[0])
+    return place
 
 
 def as_compared(column: Column) -> Column:

@@ -29,12 +29,14 @@ def check_limits(expression: Expression) -> Expression:
             literals += len(node.values)
         check_size(depth, nodes, literals)
         # A CASE with many branches is one node with many operands, and so is an OR of many conditions.
-        stack.extend((operand, depth + 1) for operand in node.operands)
+        stack += [(operand, depth + 1) for operand in node.operands]
     return expression
 
 
 def check_size(depth: int, nodes: int, literals: int) -> None:
     """Raise `InvalidInputError` if a number exceeds its limit; the message names the limit."""
+    if depth <= MAX_DEPTH and nodes <= MAX_NODES and literals <= MAX_LITERALS:
+        return
     for what, count, most in (
         ("levels", depth, MAX_DEPTH),
         ("operations", nodes, MAX_NODES),

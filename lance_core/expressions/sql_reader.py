@@ -85,9 +85,8 @@ class Reader:
                 the column beside them.
             column: column beside the node, in whose type literals must be; None without one.
         """
-        reader, known = _READERS.get(type(node), (None, ""))
-        given = {name for name, value in node.args.items() if value}
-        if reader is None or not given <= set(known.split()):
+        reader, known = _READERS.get(type(node), (None, frozenset()))
+        if reader is None or not known.issuperset([name for name, value in node.args.items() if value]):
             raise _unsupported(node)
         return folded(reader(self, node, top, column))
 
@@ -133,6 +132,13 @@ class Reader:
         return left, right
 
     def _comparison(self, node: Any, top: bool, column: Column | None) -> Expression:
+        constant = node.expression
+        if isinstance(constant, exp.Literal) and isinstance(node.this, exp.Column):
+            left = self.read(node.this)
+            op, text = _COMPARISONS[type(node)], self._text(constant)
+            plain = builders.plain_comparison(op, left, text, is_text=constant.is_string)
+            if plain is not None:
+                return plain
         # The literals of a comparison do not get the type of a boolean column beside the comparison.
         return builders.comparison(_COMPARISONS[type(node)], *self._sides(node, top, None))
 
@@ -403,7 +409,7 @@ def _shown(node: Any) -> str:
 
 _Method = Callable[[Reader, Any, bool, Column | None], Expression]
 _BINARY = "this expression"
-_READERS: dict[Any, tuple[_Method, str]] = {
+_PARTS: dict[Any, tuple[_Method, str]] = {
     exp.And: (Reader._and, _BINARY),
     exp.Or: (Reader._or, _BINARY),
     exp.Not: (Reader._not, "this"),
@@ -438,6 +444,9 @@ _READERS: dict[Any, tuple[_Method, str]] = {
     exp.Trim: (Reader._trim, f"{_BINARY} position"),
     exp.StrPosition: (Reader._position, "this substr"),
 }
-"""Method for each kind of node, and the parts of the node that it reads. A node with other
-parts is refused.
-"""
+"""Method for each kind of node, and the parts of the node that it reads."""
+
+_READERS: dict[Any, tuple[_Method | None, frozenset[str]]] = {
+    kind: (method, frozenset(parts.split())) for kind, (method, parts) in _PARTS.items()
+}
+"""Methods with the parts as a set. A node with other parts is refused."""

@@ -30,6 +30,7 @@ class IndexFile:
     Attributes:
         schema: Schema in the file.
         arrow_schema: The same schema as Arrow shows it, without field metadata.
+        names: Names of the columns.
         num_rows: Number of rows.
     """
 
@@ -51,6 +52,8 @@ class IndexFile:
         self.arrow_schema = pa.schema(
             [pa.field(top.name, top.arrow_type, top.nullable) for top in self.schema.fields]
         )
+        self.names: list[str] = self.arrow_schema.names
+        self._schemas: dict[tuple[str, ...], pa.Schema] = {}
 
     @property
     def name(self) -> str:
@@ -74,13 +77,13 @@ class IndexFile:
 
     def require(self, *names: str) -> None:
         """Raise `CorruptFileError` unless the first columns of the file have these names."""
-        found = self.arrow_schema.names[: len(names)]
+        found = self.names[: len(names)]
         if found != list(names):
             raise CorruptFileError("columns of an index file", file=self.name, expected=names, found=found)
 
     def bytes_per_row(self, *names: str) -> float:
         """Return the estimated bytes of a decoded row of these columns; without names, of all columns."""
-        return sum(self._column(name).bytes_per_row for name in names or self.arrow_schema.names)
+        return sum(self._column(name).bytes_per_row for name in names or self.names)
 
     def global_buffer(self, number: int) -> bytes:
         """Return a global buffer of a 2.x file by its number; 0 is the schema.
@@ -115,7 +118,7 @@ class IndexFile:
             StorageError: The storage failed.
         """
         note("parts_loaded", len(ranges))
-        names = self.arrow_schema.names if names is None else names
+        names = self.names if names is None else names
         columns = [self._column(name) for name in names]  # also of a file without rows
         if self._file.is_remote:
             calls = [
@@ -156,20 +159,24 @@ class IndexFile:
         return int(text)
 
     def _batch(self, names: Sequence[str], parts: Iterable[list[pa.Array]]) -> pa.RecordBatch:
-        fields = [self.arrow_schema.field(name) for name in names]
+        schema = self._schemas.get(tuple(names))
+        if schema is None:
+            schema = pa.schema([self.arrow_schema.field(name) for name in names])
+            self._schemas[tuple(names)] = schema
         arrays = []
-        for field, some in zip(fields, parts, strict=True):
+        for field, some in zip(schema, parts, strict=True):
+            if len(some) == 1:
+                arrays.append(some[0])
+                continue
             with located(self.name, field.name):
-                arrays.append(
-                    some[0] if len(some) == 1 else concat_arrays(some) if some else pa.nulls(0, field.type)
-                )
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+                arrays.append(concat_arrays(some) if some else pa.nulls(0, field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _column(self, name: str) -> ColumnReader:
         place: int = self.arrow_schema.get_field_index(name)
         if place < 0:
             raise CorruptFileError(
-                "columns of an index file", file=self.name, expected=name, found=self.arrow_schema.names
+                "columns of an index file", file=self.name, expected=name, found=self.names
             )
         return self._columns[place]
 
@@ -179,17 +186,19 @@ def _read(
 ) -> Iterator[list[list[pa.Array]]]:
     """Yield the arrays of each column for each range of rows, by one kernel call for all if it reads them."""
     planned = [
-        [column.page_ranges(start, end) if start < end else None for column in columns]
-        for start, end in ranges
+        column.page_ranges(start, end) if start < end else [] for start, end in ranges for column in columns
     ]
-    decoded = iter(decode_page_ranges([one for parts in planned for some in parts for one in some or ()]))
-    for (start, end), parts in zip(ranges, planned, strict=True):
+    decoded = decode_page_ranges([one for parts in planned for one in parts or ()])
+    number, place = 0, 0
+    for start, end in ranges:
         found = []
-        for column, some in zip(columns, parts, strict=True):
-            arrays = [next(decoded) for _ in some or ()]
-            known = [array for array in arrays if array is not None]
-            is_read = known and len(known) == len(arrays)
-            found.append(known if is_read else column.read(start, end) if start < end else [])
+        for column in columns:
+            parts = planned[number]
+            num_parts = 0 if parts is None else len(parts)
+            arrays = [array for array in decoded[place : place + num_parts] if array is not None]
+            is_read = parts is not None and len(arrays) == num_parts
+            found.append(arrays if is_read else column.read(start, end))
+            number, place = number + 1, place + num_parts
         yield found
 
 

@@ -24,6 +24,7 @@ from lance_core.number_sets import bitmap_of
 Offsets = npt.NDArray[np.int64]
 
 _OFFSET_BITS = np.uint64(32)
+_MOST_OFFSET = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ def joined(masks: Iterable[RowMask]) -> RowMask:
 
 def by_fragment(addresses: Keys) -> Bitmaps:
     """Return row addresses in any order, repeated or not, as physical row offsets by fragment id."""
-    if not len(addresses):
-        return {}
+    if len(addresses) <= 1:
+        return {address >> 32: pyroaring.BitMap((address & _MOST_OFFSET,)) for address in addresses.tolist()}
     addresses = np.sort(addresses)
     fragments = addresses >> _OFFSET_BITS
     if fragments[0] == fragments[-1]:

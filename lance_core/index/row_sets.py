@@ -29,6 +29,8 @@ _OFFSET_BITS = np.uint64(32)
 _MOST_KEYS = 4 << 20
 """Number of keys that become an array together, unless one upper half has more."""
 
+_FEW_VALUES = 64
+
 Keys = npt.NDArray[np.uint64]
 
 Bitmaps = dict[int, pyroaring.BitMap]
@@ -140,7 +142,9 @@ class RowSet:
 
 
 def num_bytes(bitmap: pyroaring.BitMap) -> int:
-    """Return the bytes of a bitmap in memory."""
+    """Return the bytes of a bitmap in memory, at most; those of a large bitmap exactly."""
+    if len(bitmap) < _FEW_VALUES:  # a value takes two bytes at most
+        return 2 * len(bitmap)
     found = bitmap.get_statistics()
     return (
         found["n_bytes_array_containers"]

@@ -294,12 +294,14 @@ def _taker(snapshot: Snapshot, options: ScanOptions, files: DataFiles, strategy:
     from lance_core.scan.take.taker_cache import taker_of
 
     session = session_of(snapshot)
-    known = {field.name for field in snapshot.manifest.schema.fields}
     is_plain = (
         options.computed is None
         and not options.include_deleted_rows
         and options.blob_handling != "all_binary"
-        and (options.columns is None or known.issuperset(options.columns))
+        and (
+            options.columns is None
+            or {field.name for field in snapshot.manifest.schema.fields}.issuperset(options.columns)
+        )
     )
     if not is_plain or files is not session.files or not strategy.prune or strategy.trace is not None:
         return None

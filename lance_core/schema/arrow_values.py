@@ -7,6 +7,7 @@ So what reads, writes and commits uses these functions.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import accumulate
@@ -67,9 +68,23 @@ def scalar_of(value: object, data_type: pa.DataType | None = None) -> pa.Scalar:
     if kind is not None and kind in plain:
         if isinstance(value, str | bytes):
             return array_of_texts([value], kind)[0]
-        with suppress(OverflowError), np.errstate(over="ignore"):
-            return array_of(np.array([value], kind.to_pandas_dtype()))[0]
+        with suppress(OverflowError):
+            if type(value) is int:
+                return stored_integer(value, kind)
+            with np.errstate(over="ignore"):
+                return array_of(np.array([value], kind.to_pandas_dtype()))[0]
     return pa.scalar(value, data_type)
+
+
+def stored_integer(number: int, data_type: pa.DataType) -> pa.Scalar:
+    """Return the value of a type of fixed width that Arrow stores as an integer.
+
+    Raises:
+        OverflowError: the type has no such value.
+    """
+    is_signed = not types.is_unsigned_integer(data_type)
+    data = number.to_bytes(data_type.bit_width // 8, sys.byteorder, signed=is_signed)
+    return pa.Array.from_buffers(data_type, 1, [None, pa.py_buffer(data)])[0]
 
 
 def array_of_texts(texts: Sequence[str | bytes], data_type: pa.DataType) -> pa.Array:

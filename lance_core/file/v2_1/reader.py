@@ -177,11 +177,11 @@ class ColumnReader:
 
     def pages_at(self, rows: Rows) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
-        reader = self._file.range_reader()
-        if reader is None or len(self._leaves) != 1 or not self.num_rows:
-            return None
         known = self._known_pages
         if known is None:
+            reader = self._file.range_reader()
+            if reader is None or len(self._leaves) != 1 or not self.num_rows:
+                return None
             (leaf,) = self._leaves
             known = self._known_pages = KnownPages(leaf.row_starts, leaf.page_to_take, reader)
         return known.at(rows)

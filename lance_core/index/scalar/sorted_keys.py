@@ -59,11 +59,14 @@ class KeyRanges(NamedTuple):
 
     def at(self, chosen: npt.NDArray[np.bool_]) -> KeyRanges:
         """Return the ranges for which the mask is true."""
-        lows, highs = (None if ends is None else _chosen(ends, chosen) for ends in (self.lows, self.highs))
+        lows = _chosen(self.lows, chosen)
+        highs = lows if self.highs is self.lows else _chosen(self.highs, chosen)
         return KeyRanges(lows, self.low_side, highs, self.high_side)
 
 
-def _chosen(needles: Needles, chosen: npt.NDArray[np.bool_]) -> Needles:
+def _chosen(needles: Needles | None, chosen: npt.NDArray[np.bool_]) -> Needles | None:
+    if needles is None:
+        return None
     return needles.filter(array_of(chosen)) if isinstance(needles, pa.Array) else needles[chosen]
 
 
@@ -139,15 +142,6 @@ def sorted_keys(values: pa.Array) -> tuple[SortedKeys, Places | None]:
         return ByteKeys(values), None
     indices = pc.sort_indices(values)
     return ByteKeys(values.take(indices)), numbers_of(indices).astype(np.int64)
-
-
-def joined_keys(parts: Sequence[SortedKeys]) -> SortedKeys | None:
-    """Return ascending parts as one; None if the keys have no fixed width, or the parts are not in order."""
-    fixed = [part.keys for part in parts if isinstance(part, FixedKeys)]
-    if len(fixed) < len(parts):
-        return None
-    keys = np.concatenate(fixed)
-    return FixedKeys(keys) if _are_ascending(keys) else None
 
 
 def _are_ascending(keys: npt.NDArray[Any]) -> bool:
@@ -269,7 +263,9 @@ def is_bytes(kind: pa.DataType) -> bool:
 def _binary(values: pa.Array) -> pa.Array:
     """Return texts or binaries as binaries whose bytes lie one after the other."""
     wide = types.is_large_string(values.type) or types.is_large_binary(values.type)
-    return values.cast(pa.large_binary() if wide else pa.binary())
+    data_type = pa.large_binary() if wide else pa.binary()
+    # Texts with offsets are laid out like binaries; a view costs a twentieth of a cast.
+    return values.view(data_type) if offset_bits(values.type) else values.cast(data_type)
 
 
 def _single(value: pa.Scalar) -> pa.Array:

@@ -10,7 +10,7 @@ An index that would answer with a large share of the rows is not used: a scan is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial, reduce
 from operator import and_, or_
@@ -72,11 +72,16 @@ class FilterMasks:
 
     Attributes:
         masks: A mask for each top-level condition, None where no index answers it.
-        uses: The indices that answered.
+        answers: The answers of indices of which the masks are made.
     """
 
     masks: tuple[RowMask | None, ...]
-    uses: tuple[IndexUse, ...] = ()
+    answers: tuple[_IndexAnswer, ...] = ()
+
+    @property
+    def uses(self) -> tuple[IndexUse, ...]:
+        """The indices that answered."""
+        return tuple(answer.use() for answer in self.answers)
 
     @property
     def nbytes(self) -> int:
@@ -123,7 +128,7 @@ def ask_indices(
     """
     if not snapshot.manifest.searchable_segments:
         return None
-    key = ("masks", snapshot.storage.uri, snapshot.manifest.identity, counts, condition)
+    key = _MasksKey(snapshot.storage.uri, snapshot.manifest.identity, counts, condition)
     known = cache.find(key)
     if isinstance(known, FilterMasks):
         return known
@@ -131,7 +136,7 @@ def ask_indices(
     masks = tuple(asking.masks(tree.conjuncts(condition), negated=False))
     if all(mask is None for mask in masks):
         return None
-    found = FilterMasks(masks, tuple(asking.uses))
+    found = FilterMasks(masks, tuple(asking.answers))
     return cache.keep(key, found, found.nbytes)
 
 
@@ -144,6 +149,44 @@ def finds_values(snapshot: Snapshot, field_id: int) -> bool:
     )
 
 
+class _MasksKey:
+    """Key of the masks of a filter in the cache. The hash of the filter is computed once."""
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: Hashable) -> None:
+        self._parts = parts
+        self._hash = hash(parts)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _MasksKey) and self._parts == other._parts
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """Segment of an index in one version of a table.
+
+    Attributes:
+        entry: The segment as the manifest describes it.
+        covered: Ids of the fragments of the version that the segment covers, at least one.
+        num_rows: Number of physical rows of these fragments.
+        has_addresses: Whether its row keys are row addresses; otherwise they are stable row ids.
+    """
+
+    entry: IndexSegment
+    covered: pyroaring.BitMap
+    num_rows: int
+    has_addresses: bool
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows of an answer that is of use. A scan finds more rows as fast."""
+        return max(_FEW_ROWS, int(_MOST_SHARE * self.num_rows))
+
+
 @dataclass(frozen=True)
 class _Index:
     """Segments of one index, and how they are searched."""
@@ -151,7 +194,7 @@ class _Index:
     name: str
     type_name: str
     kind: SearchableKind
-    segments: tuple[IndexSegment, ...]
+    segments: tuple[_Segment, ...]
     json_path: str | None = None
     """Path of the values inside JSON documents; None if the index has the values of the column."""
 
@@ -160,6 +203,28 @@ class _Index:
         if question.json is None or self.json_path is None:
             return question.json is None and self.json_path is None
         return question.json.is_at(self.json_path)
+
+
+@dataclass(frozen=True)
+class _IndexAnswer:
+    """Answer of an index to a question."""
+
+    index: _Index
+    question: Asked
+    mask: RowMask
+
+    def use(self) -> IndexUse:
+        """Return the answer as plain data."""
+        mask = self.mask
+        return IndexUse(
+            self.index.name,
+            self.index.type_name,
+            ".".join(self.question.path),
+            question_text(self.question),
+            mask.num_rows,
+            mask.exact == mask.covered,
+            len(mask.covered),
+        )
 
 
 class _Asking:
@@ -177,81 +242,67 @@ class _Asking:
             partial(_TableIndices.of, snapshot),
             lambda table: table.nbytes,
         )
-        self.uses: list[IndexUse] = []
-
-    def mask(self, node: tree.Expression, *, negated: bool) -> RowMask | None:
-        """Return the candidates for a condition, or for its negation; None if no index helps."""
-        if isinstance(node, tree.Not):
-            return self.mask(node.operand, negated=not negated)
-        if isinstance(node, tree.And | tree.Or):
-            is_and = isinstance(node, tree.And) != negated
-            if is_and:
-                parts = self.masks(node.operands, negated=negated)
-            else:
-                parts = [self.mask(part, negated=negated) for part in node.operands]
-            known = [part for part in parts if part is not None]
-            if is_and:
-                if not known:
-                    return None
-                found = reduce(and_, known)
-                return found if len(known) == len(parts) else found.inexact()
-            return reduce(or_, known) if len(known) == len(parts) else None
-        question = asked(node, negated=negated)
-        return None if question is None else self._answer(question)
+        self.answers: list[_IndexAnswer] = []
 
     def masks(self, parts: Sequence[tree.Expression], *, negated: bool) -> list[RowMask | None]:
-        """Return the candidates for each of some conditions that must all be true, or all be false.
+        """Return the candidates for each of some conditions that must all be true, or all be false; None for
+        a condition that no index answers.
 
         A lower and an upper bound of one column are one question: each alone may have too many rows.
         """
         questions = [asked(part, negated=negated) for part in parts]
         masks: dict[int, RowMask | None] = {}
-        for lower, upper, question in _ranges(questions):
-            masks[lower] = masks[upper] = self._answer(question)
+        if len(parts) > 1:
+            for lower, upper, question in _ranges(questions):
+                masks[lower] = masks[upper] = self._answer(question)
         return [
-            masks[number] if number in masks else self.mask(part, negated=negated)
-            for number, part in enumerate(parts)
+            masks[number] if number in masks else self._mask(part, question, negated)
+            for number, (part, question) in enumerate(zip(parts, questions, strict=True))
         ]
 
+    def _mask(self, node: tree.Expression, question: Asked | None, negated: bool) -> RowMask | None:
+        """Return the candidates for a condition, or for its negation; None if no index helps.
+
+        `question` is what the condition asks if it has no AND, OR and NOT.
+        """
+        if question is not None:
+            return self._answer(question)
+        if isinstance(node, tree.Not):
+            inner = node.operand
+            return self._mask(inner, asked(inner, negated=not negated), not negated)
+        if not isinstance(node, tree.And | tree.Or):
+            return None
+        is_and = isinstance(node, tree.And) != negated
+        if is_and:
+            parts = self.masks(node.operands, negated=negated)
+        else:
+            parts = [self._mask(part, asked(part, negated=negated), negated) for part in node.operands]
+        known = [part for part in parts if part is not None]
+        if is_and:
+            if not known:
+                return None
+            found = reduce(and_, known)
+            return found if len(known) == len(parts) else found.inexact()
+        return reduce(or_, known) if len(known) == len(parts) else None
+
     def _answer(self, question: Asked) -> RowMask | None:
-        best: tuple[RowMask, _Index] | None = None
         for index in self._table.by_path.get(question.path, ()):
             if not index.has_values_of(question):
                 continue
             mask = self._ask(index, question)
             if mask is not None and mask.covered:
-                best = mask, index
-                break
-        if best is None:
-            return None
-        mask, index = best
-        self.uses.append(
-            IndexUse(
-                index.name,
-                index.type_name,
-                ".".join(question.path),
-                question_text(question),
-                mask.num_rows,
-                mask.exact == mask.covered,
-                len(mask.covered),
-            )
-        )
-        return mask
+                self.answers.append(_IndexAnswer(index, question, mask))
+                return mask
+        return None
 
     def _ask(self, index: _Index, question: Asked) -> RowMask | None:
         """Return the answers of all segments of an index; None if none of them answers."""
         masks = []
-        for entry in index.segments:
-            covered = self._table.fragments & entry.description.fragment_ids
-            if not covered:
-                continue
-            num_rows = sum(self._table.physical_rows[fragment] for fragment in covered)
-            most_rows = max(_FEW_ROWS, int(_MOST_SHARE * num_rows))
-            if self._counts and not index.kind.reads_rows:
-                most_rows = num_rows
+        for segment in index.segments:
+            is_counted = self._counts and not index.kind.reads_rows
+            most_rows = segment.num_rows if is_counted else segment.most_rows
             try:
-                segment = open_segment(self._snapshot, entry, self._cache)
-                mask = self._ask_segment(index, segment, question, pyroaring.BitMap(covered), most_rows)
+                mask = self._ask_segment(index, segment, question, most_rows)
             except (TooManyRows, UnsupportedFeatureError, InvalidInputError):
                 continue
             if mask is not None:
@@ -261,43 +312,43 @@ class _Asking:
     def _ask_segment(
         self,
         index: _Index,
-        segment: OpenSegment,
+        segment: _Segment,
         question: Asked,
-        covered: pyroaring.BitMap,
         most_rows: int,
     ) -> RowMask | None:
+        opened = open_segment(self._snapshot, segment.entry, self._cache)
+        covered = segment.covered
         asked_for: Question | None = question.question
         if question.json is not None and index.kind.value_type is not None:
-            asked_for = question_about(question.json, question.question, index.kind.value_type(segment))
-        answer = None if asked_for is None else index.kind.search(segment, asked_for, most_rows)
+            asked_for = question_about(question.json, question.question, index.kind.value_type(opened))
+        answer = None if asked_for is None else index.kind.search(opened, asked_for, most_rows)
         if answer is None:
             return None
         if answer.fragments is not None:
             covered = covered & answer.fragments
         is_exact = answer.is_exact and question.is_whole
-        found = self._located(index, segment, answer.found, covered)
+        found = self._located(segment, opened, answer.found, covered)
         if question.negated:
             if not is_exact or answer.nulls is None:
                 return None
-            nulls = self._located(index, segment, answer.nulls(), covered)
+            nulls = self._located(segment, opened, answer.nulls(), covered)
             found = self._others(covered, found, nulls)
             if not self._counts and sum(map(len, found.values())) > most_rows:
                 raise TooManyRows
         return RowMask(found, covered, covered if is_exact else pyroaring.BitMap())
 
     def _located(
-        self, index: _Index, segment: OpenSegment, found: Bitmaps, covered: pyroaring.BitMap
+        self, segment: _Segment, opened: OpenSegment, found: Bitmaps, covered: pyroaring.BitMap
     ) -> Bitmaps:
         """Return the row offsets by fragment of row keys, without rows that the segment does not cover."""
-        version = segment.entry.description.index_version
-        if not index.kind.keys_are_addresses(version, self._snapshot.manifest.has_stable_row_ids):
+        if not segment.has_addresses:
             keys = [keys_of(upper, bitmap) for upper, bitmap in found.items()]
             found = by_fragment(self._addresses_of(np.concatenate(keys))) if keys else {}
-        elif segment.has_moved_rows and found:
+        elif opened.has_moved_rows and found:
             if any(bitmap is ALL for bitmap in found.values()):
                 raise UnsupportedFeatureError("a set of all rows of a fragment that was rewritten")
             keys = [keys_of(upper, bitmap) for upper, bitmap in found.items()]
-            found = by_fragment(segment.present(np.concatenate(keys)))
+            found = by_fragment(opened.present(np.concatenate(keys)))
         rows = {fragment: bitmap for fragment, bitmap in found.items() if fragment in covered and bitmap}
         for fragment, bitmap in rows.items():
             most = self._table.physical_rows[fragment]
@@ -306,7 +357,7 @@ class _Asking:
             elif bitmap.max() >= most:
                 raise CorruptFileError(
                     f"row of an index beyond fragment {fragment}",
-                    file=segment.directory,
+                    file=opened.directory,
                     expected=f"below {most}",
                     found=bitmap.max(),
                 )
@@ -345,12 +396,10 @@ class _TableIndices:
 
     Attributes:
         by_path: Indices on each column, those with exact answers first.
-        fragments: Ids of all fragments.
         physical_rows: Number of physical rows of each fragment.
     """
 
     by_path: Mapping[tree.Path, Sequence[_Index]]
-    fragments: pyroaring.BitMap
     physical_rows: Mapping[int, int] = field(repr=False)
 
     @classmethod
@@ -358,6 +407,7 @@ class _TableIndices:
         """Find the indices in the manifest of a snapshot."""
         manifest = snapshot.manifest
         paths = _paths(manifest.schema)
+        rows = {fragment.id: fragment.physical_rows for fragment in manifest.fragments}
         groups: dict[tuple[str, tuple[int, ...]], list[IndexSegment]] = {}
         for segment in snapshot.searchable_segments:
             groups.setdefault((segment.name, segment.field_ids), []).append(segment)
@@ -370,15 +420,27 @@ class _TableIndices:
                         mine.setdefault(_json_path(segment), []).append(segment)
                 for json_path, some in mine.items():
                     if len(field_ids) == 1 and field_ids[0] in paths:
-                        index = _Index(name, some[0].index_type, SEARCHABLE[kind], tuple(some), json_path)
+                        searched = tuple(_searched(some, SEARCHABLE[kind], rows, manifest.has_stable_row_ids))
+                        index = _Index(name, some[0].index_type, SEARCHABLE[kind], searched, json_path)
                         by_path.setdefault(paths[field_ids[0]], []).append(index)
-        rows = {fragment.id: fragment.physical_rows for fragment in manifest.fragments}
-        return cls(by_path, pyroaring.BitMap(rows), rows)
+        return cls(by_path, rows)
 
     @property
     def nbytes(self) -> int:
         """Estimated bytes in memory."""
         return 200 * len(self.physical_rows) + 1000 * sum(map(len, self.by_path.values()))
+
+
+def _searched(
+    entries: Sequence[IndexSegment], kind: SearchableKind, rows: Mapping[int, int], stable_row_ids: bool
+) -> Iterator[_Segment]:
+    """Yield those segments of an index that cover fragments of a table with these numbers of rows."""
+    fragments = pyroaring.BitMap(rows)
+    for entry in entries:
+        covered = fragments & entry.description.fragment_ids
+        if covered:
+            has_addresses = kind.keys_are_addresses(entry.description.index_version, stable_row_ids)
+            yield _Segment(entry, covered, sum(rows[fragment] for fragment in covered), has_addresses)
 
 
 def _is_searchable(segment: IndexSegment, kind: str) -> bool:

@@ -59,7 +59,8 @@ class ScanPlan:
     def with_fragment_scans(self, scans: Iterable[FragmentScan]) -> ScanPlan:
         """Return the plan restricted to some of its fragment scans, or to rows of them."""
         chosen = tuple(scans)
-        return replace(self, fragment_scans=chosen, num_rows=sum(scan.end - scan.start for scan in chosen))
+        num_rows = sum([scan.end - scan.start for scan in chosen])
+        return ScanPlan(self.options, self.schema, chosen, num_rows, self.projected)
 
 
 def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
@@ -85,7 +86,7 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
         scans = [scan for scan in _cut(rows, skip, left) if scan.end > scan.start]
     else:
         scans = [FragmentScan(fragment_id, 0, count) for fragment_id, count in rows if count]
-    num_rows = sum(scan.end - scan.start for scan in scans)
+    num_rows = sum([scan.end - scan.start for scan in scans])
     return ScanPlan(options, schema, tuple(scans), num_rows, projected)
 
 

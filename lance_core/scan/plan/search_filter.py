@@ -60,6 +60,8 @@ def divided_argument(value: Any) -> tuple[Any, Any]:
         InvalidInputError: The mapping has other keys.
         ArgumentTypeError: `search_filter` is no search.
     """
+    if value is None or isinstance(value, str):
+        return value, None
     if not isinstance(value, Mapping):
         return (None, value) if _is_search(value) else (value, None)
     if value.keys() - {_CONDITION, _SEARCH}:

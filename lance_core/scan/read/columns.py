@@ -19,7 +19,7 @@ from lance_core.errors import CorruptFileError, InvalidInputError, UnsupportedFe
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.page_ranges import PageRange, PlainValues, at_rows
 from lance_core.file.row_runs import Rows, read_rows
-from lance_core.kernels import ColumnPages, OffsetOverflow, PlainPages
+from lance_core.kernels import OffsetOverflow, PlainPages
 from lance_core.process.counters import PAGE_READS
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn
@@ -101,6 +101,8 @@ class StoredColumn:
     def __init__(self, column: DataColumn, reader: ColumnReader, file: ReadableFile) -> None:
         self.file = file
         self.is_shown_as_stored = column.is_shown_as_stored
+        self.pages_at = reader.pages_at
+        """Returns the pages of rows, for takes of several columns at once; see `ColumnReader.pages_at`."""
         self._column = column
         self._reader = reader
 
@@ -147,10 +149,6 @@ class StoredColumn:
         """Return the arrays of the reader in the form that users see."""
         return [present(array, self._column) for array in arrays]
 
-    def pages_at(self, rows: Rows) -> ColumnPages | None:
-        """Return the pages of rows, for takes of several columns at once; see `ColumnReader.pages_at`."""
-        return self._reader.pages_at(rows)
-
     @property
     def stored_type(self) -> pa.DataType:
         """Type of the arrays that `present` takes."""
@@ -163,11 +161,6 @@ class StoredColumn:
         """Pick rows together with other columns of `file`; see `ColumnReader.pick`."""
         arrays = yield from self._reader.pick(rows)
         return [present(array, self._column) for array in arrays]
-
-
-def pages_at(column: Column, rows: Rows) -> ColumnPages | None:
-    """Return the pages from which a kernel takes rows of a column; see `ColumnReader.pages_at`."""
-    return column.pages_at(rows) if isinstance(column, StoredColumn) else None
 
 
 def take_together(columns: Sequence[Column], rows: Rows) -> list[list[pa.Array]]:

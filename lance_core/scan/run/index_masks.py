@@ -77,13 +77,13 @@ def count_found(
     fragments = snapshot.manifest.fragment_by_id
     count, rest = 0, []
     for scan in plan.fragment_scans:
+        rows = found.rows.get(scan.fragment_id)
+        if rows is None and scan.fragment_id in found.covered:
+            continue
         fragment = fragments[scan.fragment_id]
         is_whole = scan.end - scan.start == fragment.num_rows
-        if not is_whole or fragment.id not in found.covered or masks.open_conditions(fragment.id):
+        if rows is None or not is_whole or masks.open_conditions(scan.fragment_id):
             rest.append(scan)
-            continue
-        rows = found.rows.get(fragment.id)
-        if rows is None:
             continue
         deleted = files.deletions(snapshot, fragment)
         count += len(rows) - (rows.intersection_cardinality(bitmap_of(deleted)) if len(deleted) else 0)
@@ -99,16 +99,19 @@ def answered_rows(
         The addresses of the rows, ascending, and the plan with the other fragments.
     """
     found = masks.found
+    if found is None:
+        return np.empty(0, np.uint64), plan
     fragments = snapshot.manifest.fragment_by_id
     addresses, rest = [np.empty(0, np.uint64)], []
     for scan in plan.fragment_scans:
+        rows = found.rows.get(scan.fragment_id)
+        if rows is None and scan.fragment_id in found.covered:
+            continue
         fragment = fragments[scan.fragment_id]
         is_whole = scan.end - scan.start == fragment.num_rows
-        is_covered = found is not None and is_whole and fragment.id in found.covered
-        if found is None or not is_covered or masks.open_conditions(fragment.id):
+        if rows is None or not is_whole or masks.open_conditions(scan.fragment_id):
             rest.append(scan)
-        elif fragment.id in found.rows:
-            deleted = files.deletions(snapshot, fragment)
-            rows = found.rows[fragment.id]
-            addresses.append(keys_of(fragment.id, rows - bitmap_of(deleted) if len(deleted) else rows))
+            continue
+        deleted = files.deletions(snapshot, fragment)
+        addresses.append(keys_of(fragment.id, rows - bitmap_of(deleted) if len(deleted) else rows))
     return np.sort(np.concatenate(addresses)), plan.with_fragment_scans(rest)

@@ -19,7 +19,7 @@ from lance_core.file.page_ranges import PageRange
 from lance_core.kernels import take_rows
 from lance_core.process.deferred import DeferredError
 from lance_core.scan.plan.options import ScanOptions
-from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn, pages_at
+from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import by_density, read_dense_rows, rows_at_once
@@ -156,7 +156,7 @@ class _TakenTogether:
         pages = {
             number: some
             for number, column in columns.items()
-            if (some := pages_at(column, self.rows)) is not None
+            if isinstance(column, StoredColumn) and (some := column.pages_at(self.rows)) is not None
         }
         if not pages:
             return {}

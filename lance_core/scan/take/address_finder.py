@@ -100,6 +100,16 @@ class AddressFinder:
                 kept[chosen] = self._fragments.get(fragment).live.are_live(rows)
         return addresses[kept]
 
+    def of_live_among(self, fragment: Fragment, rows: npt.NDArray[np.int64]) -> Keys:
+        """Return the addresses of physical rows of a fragment, without the deleted rows.
+
+        Raises:
+            LanceError: deletions cannot be read.
+        """
+        if fragment.deletion_file is not None:
+            rows = self._fragments.get(fragment).live.only_live(rows)
+        return address_of(fragment.id, rows)
+
     def are_live(self, addresses: Keys, fragment_ids: Keys) -> npt.NDArray[np.bool_]:
         """Return whether addresses are those of live rows of some fragments, whose ids are ascending.
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from lance_core.errors import LanceError
 from lance_core.expressions.tree import Expression, conjuncts
-from lance_core.index.row_sets import keys_of
+from lance_core.index.row_mask import Offsets, offsets_of
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.indices import FilterMasks
 from lance_core.scan.plan.projection import project_inputs
@@ -22,9 +22,11 @@ from lance_core.scan.read.columns import batch_of
 from lance_core.scan.read.live_rows import places
 from lance_core.scan.read.row_selection import select_rows
 from lance_core.scan.run.index_masks import may_match
-from lance_core.scan.take.keys import Keys, address_of
+from lance_core.scan.take.address_finder import AddressFinder
+from lance_core.scan.take.keys import Keys
 from lance_core.scan.take.row_taker import RowTaker
 from lance_core.scan.take.taker_cache import taker_of
+from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
 _MOST_BESIDE = 1 << 15
@@ -70,7 +72,7 @@ def matching_addresses(
         try:
             if taker is None or conditions:
                 inputs = taker_of(snapshot, project_inputs(snapshot.manifest.schema, conditions), files)
-            live = (taker or inputs).addresses.only_live(found.addresses)
+            live = found.live_addresses((taker or inputs).addresses)
             if not conditions or not len(live):
                 return live, found.rest
             if len(live) <= FEW_ROWS or inputs.estimated_bytes(live) <= _MOST_BYTES:
@@ -98,14 +100,21 @@ class _Candidates:
     """Rows that may match a filter.
 
     Attributes:
-        addresses: Addresses of the rows, some of which may be deleted.
+        rows: Fragments in the order of the plan, and physical rows of each, some of which may be deleted.
         open_conditions: Numbers of the conditions that have to be evaluated for them.
         rest: The plan without these rows.
     """
 
-    addresses: Keys
+    rows: Sequence[tuple[Fragment, Offsets]]
     open_conditions: tuple[int, ...]
     rest: ScanPlan
+
+    def live_addresses(self, finder: AddressFinder) -> Keys:
+        """Return the addresses of the candidates that are not deleted; LanceError if deletions cannot be
+        read.
+        """
+        addresses = [finder.of_live_among(fragment, rows) for fragment, rows in self.rows]
+        return addresses[0] if len(addresses) == 1 else np.concatenate([np.empty(0, np.uint64), *addresses])
 
 
 def _candidates(
@@ -118,31 +127,29 @@ def _candidates(
     if found is None:
         return None
     fragments = snapshot.manifest.fragment_by_id
-    beside = [
-        fragments[scan.fragment_id] for scan in plan.fragment_scans if scan.fragment_id not in found.covered
+    wanted = [
+        (fragments[scan.fragment_id], scan, found.rows.get(scan.fragment_id))
+        for scan in plan.fragment_scans
+        if scan.fragment_id in found.rows or scan.fragment_id not in found.covered
     ]
-    takes_beside = (
-        len(beside) <= _MOST_FRAGMENTS and sum([fragment.physical_rows for fragment in beside]) <= most_beside
-    )
-    addresses, left, num_found, rest = [np.empty(0, np.uint64)], set[int](), 0, []
-    for scan in plan.fragment_scans:
-        is_covered = scan.fragment_id in found.covered
-        rows = found.rows.get(scan.fragment_id) if is_covered else None
-        if rows is None and (is_covered or plan.options.fast_search):
-            continue
-        fragment = fragments[scan.fragment_id]
-        if scan.end - scan.start < fragment.num_rows or not (is_covered or takes_beside):
+    if plan.options.fast_search:
+        wanted = [(fragment, scan, rows) for fragment, scan, rows in wanted if rows is not None]
+    beside = [fragment.physical_rows for fragment, _, rows in wanted if rows is None]
+    takes_beside = len(beside) <= _MOST_FRAGMENTS and sum(beside) <= most_beside
+    candidates, left, num_found, rest = [], set[int](), 0, []
+    for fragment, scan, rows in wanted:
+        if scan.end - scan.start < fragment.num_rows or (rows is None and not takes_beside):
             rest.append(scan)
             continue
         left.update(masks.open_conditions(fragment.id))
         if rows is None:
-            addresses.append(address_of(fragment.id, np.arange(fragment.physical_rows)))
+            candidates.append((fragment, np.arange(fragment.physical_rows)))
             continue
         num_found += len(rows)
         if num_found > FEW_ROWS:
             return None
-        addresses.append(keys_of(fragment.id, rows))
-    return _Candidates(np.concatenate(addresses), tuple(sorted(left)), plan.with_fragment_scans(rest))
+        candidates.append((fragment, offsets_of(rows)))
+    return _Candidates(candidates, tuple(sorted(left)), plan.with_fragment_scans(rest))
 
 
 def passing_candidates(conditions: Sequence[Expression], taker: RowTaker, addresses: Keys) -> Keys:

@@ -27,7 +27,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn, Projection, descriptor_column
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.blobs import described_bytes
-from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, pages_at, take_together
+from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, take_together
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import RowColumns
@@ -287,7 +287,7 @@ class RowTaker:
         """
         arrays: list[pa.Array | None] = [None] * len(self.schema)
         pages = [
-            [pages_at(column, rows) for column in some]
+            [column.pages_at(rows) if isinstance(column, StoredColumn) else None for column in some]
             for some, (rows, _) in zip(columns, parts, strict=True)
         ]
         numbers = [number for number, some in enumerate(zip(*pages, strict=True)) if None not in some]

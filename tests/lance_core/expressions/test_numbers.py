@@ -167,7 +167,9 @@ def cases(draw: st.DrawFn) -> tuple[pa.Array, list[Decimal | None], list[str]]:
     numbers = draw(
         st.lists(st.one_of(others, st.sampled_from(plain)) if plain else others, min_size=2, max_size=3)
     )
-    return pa.array(values, make(precision, scale)), values, numbers
+    # Arrow does not convert numbers of many digits to a negative scale.
+    digits = pa.array([None if number is None else Decimal(number) for number in clamped], make(precision, 0))
+    return digits.view(make(precision, scale)), values, numbers
 
 
 def exact(digits: int, exponent: int) -> Decimal:

@@ -153,3 +153,37 @@ def test_drawn_conditions(text: str) -> None:
         patch.setattr(sql, "without_constants", lambda text: None)
         expected = meaning(text)
     assert meaning(text) == expected
+
+
+PLAIN = st.sampled_from(
+    ["0", "7", "127", "128", "255", "256", "2147483648", "9223372036854775808", "1" + "0" * 20]
+)
+
+
+@settings(deadline=None, max_examples=draws(60))
+@given(
+    st.sampled_from(["n", "big", "a1", "u", "s", "wide", "word", "x", "r.c", "flag"]),
+    st.sampled_from(["=", "!=", "<", "<=", ">", ">="]),
+    st.one_of(PLAIN, st.sampled_from(["'7'", "'it''s'", "''"])),
+    st.sampled_from(["{}", "NOT ({})", "({}) AND n = 1"]),
+)
+def test_a_constant_of_the_type_of_the_column_is_read_like_any_other_constant(
+    column: str, op: str, constant: str, around: str
+) -> None:
+    """A constant in parentheses takes the way of all operands."""
+    schema = pa.schema(
+        [
+            *SCHEMA,
+            ("u", pa.uint8()),
+            ("wide", pa.large_string()),
+            ("word", pa.dictionary(pa.int8(), pa.string())),
+        ]
+    )
+
+    def read(text: str) -> object:
+        try:
+            return parse_filter(around.format(text), schema)
+        except InvalidInputError as error:
+            return str(error)
+
+    assert read(f"{column} {op} {constant}") == read(f"{column} {op} ({constant})")

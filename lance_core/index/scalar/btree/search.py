@@ -29,7 +29,6 @@ from lance_core.index.scalar.sorted_keys import (
     Places,
     SortedKeys,
     has_order,
-    joined_keys,
     ranges_of,
     rows_in,
     sorted_keys,
@@ -67,9 +66,7 @@ def search(segment: OpenSegment, question: Question, most_rows: int) -> Answer |
         if tree.lookup.num_nulls > most_rows:
             raise TooManyRows
         return Answer(tree.nulls(), True, dict)
-    if not has_order(tree.lookup.kind):
-        return None
-    ranges = ranges_of(question, tree.lookup.kind)
+    ranges = ranges_of(question, tree.lookup.kind) if tree.lookup.has_order else None
     if ranges is None:
         return None
     return Answer(from_keys(tree.find(ranges, most_rows)), True, tree.nulls)
@@ -107,6 +104,7 @@ class _Lookup:
         lows: First values of the pages from `first_low` on.
         highs: Last values of the pages from `first_bounded` on.
         files: Name, number of the first page, and number of pages, of each file with pages.
+        has_order: Whether conditions on the values can be answered.
     """
 
     kind: pa.DataType
@@ -119,6 +117,7 @@ class _Lookup:
     lows: SortedKeys
     highs: SortedKeys
     files: tuple[tuple[str, int, int], ...]
+    has_order: bool
 
     @property
     def nbytes(self) -> int:
@@ -133,6 +132,13 @@ class _Lookup:
             (first + self.first_bounded, end + self.first_low)
             for first, end in (each.places(self.highs, self.lows) for each in ranges)
         ]
+
+    def place(self, index: int) -> tuple[str, int, int]:
+        """Return the name of the file with a page, the number of its pages, and the page's place in it."""
+        number = int(self.numbers[index])
+        return next(
+            (name, count, number - first) for name, first, count in self.files if number < first + count
+        )
 
 
 def _read_lookup(segment: OpenSegment) -> _Lookup:
@@ -171,6 +177,7 @@ def _read_lookup(segment: OpenSegment) -> _Lookup:
         bounds[0],
         bounds[1],
         files or _page_files(segment, file, len(numbers)),
+        has_order(kind),
     )
 
 
@@ -232,17 +239,6 @@ class _Rows:
             yield self.ids[rows_in(starts[found], ends[found])]
 
 
-def _joined(parts: Sequence[_Rows]) -> _Rows | None:
-    """Return the rows of ascending pages as one, to search them once; None if they cannot be joined."""
-    if len(parts) == 1:
-        return parts[0]
-    keys = joined_keys([part.keys for part in parts])
-    if keys is None:
-        return None
-    ids = np.concatenate([part.ids for part in parts])
-    return _Rows(keys, ids, np.concatenate([part.null_ids for part in parts]))
-
-
 class _Tree:
     """Pages of one B-tree."""
 
@@ -254,6 +250,12 @@ class _Tree:
         """Yield the row keys of all keys in the ranges; raises TooManyRows before anything is read."""
         lookup = self.lookup
         places = lookup.pages(ranges)
+        first, end = places[0]
+        if len(places) == 1 and len(first) == 1 and end[0] - first[0] == 1:
+            rows = self._page(int(first[0]))
+            note("index_comparisons", len(rows.ids))
+            yield from rows.find(ranges[0])
+            return
         # The pages between the first and the last page of a range have no other keys.
         num_inner = sum(int(np.maximum(end - first - 2, 0).sum()) for first, end in places)
         if num_inner * lookup.page_rows > most_rows:
@@ -262,10 +264,21 @@ class _Tree:
         pages = indices[0] if len(indices) == 1 else np.concatenate(indices)
         if len(indices) > 1 or len(places[0][0]) > 1:  # ranges may share pages
             pages = distinct(pages)
-        for rows, start, end in self._rows(pages):
+        for rows, start, stop in self._rows(pages):
             note("index_comparisons", len(rows.ids))
             for each, (first, last) in zip(ranges, places, strict=True):
-                yield from rows.find(each if len(first) == 1 else each.at((first < end) & (last > start)))
+                yield from rows.find(each if len(first) == 1 else each.at((first < stop) & (last > start)))
+
+    def _page(self, index: int) -> _Rows:
+        """Return the rows of one page, or of all pages of its file, if the cache has these."""
+        name, count, page = self.lookup.place(index)
+        if self._segment.has(("rows", name)):
+            return self._whole(name, count)
+
+        def read() -> _Rows:
+            return self._read(self._file(name, count), [(page, page + 1)])[0]
+
+        return self._segment.kept(("rows", name, page), read, _num_bytes)
 
     def nulls(self) -> Bitmaps:
         """Return the row keys of nulls."""
@@ -281,11 +294,9 @@ class _Tree:
             mine = np.flatnonzero((numbers >= first) & (numbers < first + count))
             if not len(mine):
                 continue
-            file = self._segment.open_file(name)
-            self._check_size(file, count)
-            is_kept = self._segment.has(("rows", name))
-            if is_kept or self._takes_whole(file, len(mine), count):
-                yield self._whole(file, name, count), 0, len(self.lookup.numbers)
+            file = self._file(name, count)
+            if self._segment.has(("rows", name)) or self._takes_whole(file, len(mine), count):
+                yield self._whole(name, count), 0, len(self.lookup.numbers)
                 continue
             chosen = pages[mine]
             places = numbers[mine]
@@ -296,16 +307,14 @@ class _Tree:
 
     def keep_whole(self, name: str, count: int) -> bool:
         """Read all `count` pages of a file into the cache. Return False if the cache cannot hold them."""
-        file = self._segment.open_file(name)
-        self._check_size(file, count)
-        if not self._has_room(file):
+        if not self._has_room(self._file(name, count)):
             return False
-        self._whole(file, name, count)
+        self._whole(name, count)
         return True
 
-    def _whole(self, file: IndexFile, name: str, count: int) -> _Rows:
+    def _whole(self, name: str, count: int) -> _Rows:
         return self._segment.kept(
-            ("rows", name), lambda: self._read(file, [(0, count)])[0], lambda rows: rows.nbytes
+            ("rows", name), lambda: self._read(self._file(name, count), [(0, count)])[0], _num_bytes
         )
 
     def _has_room(self, file: IndexFile) -> bool:
@@ -361,14 +370,11 @@ class _Tree:
             read = self._read(file, [(page, page + 1) for _, page in missing])
             for (index, page), rows in zip(missing, read, strict=True):
                 found[index] = segment.keep(("rows", name, page), rows, rows.nbytes)
-        joined = _joined([found[index] for index in indices])
-        if joined is not None:
-            yield joined, indices[0], indices[-1] + 1
-        else:
-            yield from ((rows, index, index + 1) for index, rows in found.items())
+        yield from ((rows, index, index + 1) for index, rows in found.items())
 
-    def _check_size(self, file: IndexFile, num_pages: int) -> None:
-        """Check that the pages of a file have its rows."""
+    def _file(self, name: str, num_pages: int) -> IndexFile:
+        """Return a file with pages, open. CorruptFileError if it has not the rows of these pages."""
+        file = self._segment.open_file(name)
         most = num_pages * self.lookup.page_rows
         if not most - self.lookup.page_rows < file.num_rows <= most:
             raise CorruptFileError(
@@ -377,6 +383,7 @@ class _Tree:
                 expected=f"{num_pages} pages of {self.lookup.page_rows}",
                 found=file.num_rows,
             )
+        return file
 
     def _read(self, file: IndexFile, pages: Sequence[tuple[int, int]]) -> list[_Rows]:
         """Read the pages `[start, end)` of each of several ranges of a file."""
@@ -403,10 +410,14 @@ class _Tree:
         return _Rows(keys, numbers if order is None else numbers[order], null_ids)
 
 
+def _num_bytes(rows: _Rows) -> int:
+    return rows.nbytes
+
+
 def _columns(file: IndexFile) -> list[str]:
     """Return the names of the columns with the values and the row keys. Releases before 0.21 have others."""
     old = ["values", "row_ids"]
-    if file.arrow_schema.names[:2] == old:
+    if file.names[:2] == old:
         return old
     file.require("values", "ids")
     return ["values", "ids"]
