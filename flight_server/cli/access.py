@@ -5,7 +5,6 @@ can read. So there is no option for a token or a password itself.
 """
 
 import base64
-import inspect
 import os
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from pyarrow import flight
 
+from flight_server.cli.added_options import add_options
 from lance_core.errors import InvalidInputError
 
 _PREFIX = "LANCE_FLIGHT_"
@@ -77,16 +77,7 @@ def with_access(verb: Callable[..., None]) -> Callable[..., None]:
         access.set(_resolve({name: values.pop(name) for name in _OPTIONS}))
         verb(**values)
 
-    command.__name__ = verb.__name__
-    command.__doc__ = verb.__doc__
-    options = {
-        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
-        for name, option in _OPTIONS.items()
-    }
-    parameters = dict(inspect.signature(verb).parameters) | options
-    command.__annotations__ = {name: each.annotation for name, each in parameters.items()}
-    command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    return command
+    return add_options(command, verb, _OPTIONS)
 
 
 def _resolve(options: Mapping[str, Any]) -> Access:

@@ -1,12 +1,12 @@
 """The options that `serve` and `config` have in common: every setting of the server."""
 
-import inspect
 import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
+from flight_server.cli.added_options import add_options
 from flight_server.security.transport import check_transport
 from flight_server.settings import Settings
 from lance_core.errors import InvalidInputError
@@ -112,19 +112,7 @@ def with_settings(verb: Callable[..., None]) -> Callable[..., None]:
         given = {name: _as_text(name, values.pop(name)) for name in _OPTIONS}
         verb(given=given, **values)
 
-    parameters = {
-        name: parameter for name, parameter in inspect.signature(verb).parameters.items() if name != "given"
-    }
-    options = {
-        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=option)
-        for name, option in _OPTIONS.items()
-    }
-    command.__name__ = verb.__name__
-    command.__doc__ = verb.__doc__
-    parameters |= options
-    command.__annotations__ = {name: each.annotation for name, each in parameters.items()}
-    command.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    return command
+    return add_options(command, verb, _OPTIONS, without="given")
 
 
 def resolve(root: str, given: Arguments) -> Settings:

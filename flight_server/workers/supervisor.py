@@ -172,10 +172,7 @@ class Supervisor:
         message = worker.answers.request(number)
         if message is None:
             return False
-        assert worker.process.stdin is not None
-        with suppress(OSError):  # it has just died
-            worker.process.stdin.write(message + "\n")
-            worker.process.stdin.flush()
+        _send(worker, message)
         return True
 
     def kill(self) -> None:
@@ -278,10 +275,7 @@ class Supervisor:
         self._relay.use([(each.hostname or "", each.port or 0) for each in addresses])
         message = locations_message(self._own(workers), self._ready_peers)
         for worker in workers:
-            assert worker.process.stdin is not None
-            with suppress(OSError):  # it has just died
-                worker.process.stdin.write(message + "\n")
-                worker.process.stdin.flush()
+            _send(worker, message)
 
     def _own(self, workers: Sequence[_Running]) -> Sequence[str]:
         """Return the locations under which clients reach this server."""
@@ -293,3 +287,11 @@ class Supervisor:
         public = urlsplit(settings.advertise[0])
         host = f"[{public.hostname}]" if ":" in (public.hostname or "") else public.hostname
         return [f"{public.scheme}://{host}:{urlsplit(worker.uri).port}" for worker in workers]
+
+
+def _send(worker: _Running, message: str) -> None:
+    """Send a line to a worker, unless it has just died."""
+    assert worker.process.stdin is not None
+    with suppress(OSError):
+        worker.process.stdin.write(message + "\n")
+        worker.process.stdin.flush()

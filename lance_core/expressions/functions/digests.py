@@ -20,6 +20,7 @@ from lance_core.expressions.functions.registry import (
     as_constant_text,
     as_integer,
     expect,
+    offsets_and_bytes,
     unfit,
 )
 from lance_core.expressions.tree import Expression, Literal
@@ -56,12 +57,6 @@ def _chosen(name: str, argument: Expression, known: Sequence[str]) -> Literal:
     return literal
 
 
-def _parts(values: pa.Array) -> tuple[pa.Buffer, pa.Buffer]:
-    """Return the offsets and the bytes of large_binary values; the offsets begin at the first value."""
-    _, offsets, data = values.buffers()
-    return (offsets or pa.py_buffer(bytes(8))).slice(8 * values.offset), data or pa.py_buffer(b"")
-
-
 def _with_nulls(values: pa.Array, like: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_valid(like), values, pa.scalar(None, values.type)) if like.null_count else values
 
@@ -76,7 +71,7 @@ def _variable(
 
 
 def _digest(values: Datum, name: str) -> pa.Array:
-    block = kernels.digest_values(*_parts(values), len(values), name)
+    block = kernels.digest_values(*offsets_and_bytes(values), len(values), name)
     width = len(block) // max(len(values), 1)
     digests = pa.Array.from_buffers(pa.binary(width), len(values), [None, pa.py_buffer(block)])
     return _with_nulls(digests.cast(pa.binary()), values)
@@ -111,12 +106,14 @@ def _encode(values: Datum, encoding: pa.Scalar) -> pa.Array:
     if encoding.as_py() == "hex":
         return _hex(values)
     padding = encoding.as_py() == "base64pad"
-    return _variable(kernels.encode_base64(*_parts(values), len(values), padding), pa.string(), values)
+    return _variable(
+        kernels.encode_base64(*offsets_and_bytes(values), len(values), padding), pa.string(), values
+    )
 
 
 def _hex(values: pa.Array) -> pa.Array:
     """Return bytes as two digits each."""
-    offsets, data = _parts(values)
+    offsets, data = offsets_and_bytes(values)
     ends = np.frombuffer(offsets, np.int64)[: len(values) + 1]
     given = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
     digits = np.empty(2 * len(given), np.uint8)
@@ -139,7 +136,7 @@ def _decode(values: Datum, encoding: pa.Scalar) -> pa.Array:
     texts = pc.fill_null(values, b"") if values.null_count else values
     required = encoding.as_py() == "base64pad"
     try:
-        blocks = kernels.decode_base64(*_parts(texts), len(texts), required)
+        blocks = kernels.decode_base64(*offsets_and_bytes(texts), len(texts), required)
     except kernels.NoResult as error:
         raise pa.ArrowInvalid(str(error)) from None
     return _variable(blocks, pa.binary(), values)
@@ -147,7 +144,7 @@ def _decode(values: Datum, encoding: pa.Scalar) -> pa.Array:
 
 def _unhex(values: pa.Array) -> pa.Array:
     texts = pc.fill_null(values, b"") if values.null_count else values
-    offsets, data = _parts(texts)
+    offsets, data = offsets_and_bytes(texts)
     ends = np.frombuffer(offsets, np.int64)[: len(texts) + 1]
     digits = _HEX_VALUES[np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]]
     ends = ends - ends[0]

@@ -13,7 +13,7 @@ from lance_core.encodings.values import flatten_lists
 from lance_core.expressions.builders import cast
 from lance_core.expressions.coercion import is_list, is_number
 from lance_core.expressions.comparisons import Datum
-from lance_core.expressions.functions.registry import Bound, Function, expect, unfit
+from lance_core.expressions.functions.registry import Bound, Function, expect, pair_of, unfit
 from lance_core.expressions.tree import Expression
 
 _LIST = pa.list_(pa.float64())
@@ -37,9 +37,7 @@ def _distance(compute_pair: Callable[..., tuple[np.ndarray, np.ndarray]]) -> Fun
 
     def compute(left: Datum, right: Datum) -> Datum:
         rows = np.arange(len(left))
-        if isinstance(right, pa.Scalar):
-            right = pa.repeat(right, len(left))
-        known = pc.and_(pc.is_valid(left), pc.is_valid(right))
+        left, right, known = pair_of(left, right)
         left, right = left.filter(known), right.filter(known)
         lengths = pc.list_value_length(left).to_numpy(zero_copy_only=False).astype(np.int64)
         others = pc.list_value_length(right).to_numpy(zero_copy_only=False)

@@ -16,7 +16,7 @@ import pyarrow.types as types
 from lance_core.expressions.builders import cast
 from lance_core.expressions.coercion import is_number, value_type
 from lance_core.expressions.comparisons import Datum
-from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
+from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, pair_of, unfit
 from lance_core.expressions.tree import Expression, Literal
 
 
@@ -183,9 +183,7 @@ def _of_pairs(function: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Calla
     """Return a NumPy function of pairs of integers, null where one of them is null."""
 
     def compute(left: Datum, right: Datum) -> pa.Array:
-        if isinstance(right, pa.Scalar):
-            right = pa.repeat(right, len(left))
-        known = pc.and_(pc.is_valid(left), pc.is_valid(right))
+        left, right, known = pair_of(left, right)
         pair = (pc.fill_null(side, 1).to_numpy(zero_copy_only=False) for side in (left, right))
         return pc.if_else(known, pa.array(function(*pair)), pa.scalar(None, pa.int64()))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
@@ -95,3 +96,16 @@ def same_types(name: str, arguments: Sequence[Expression]) -> tuple[list[Express
             raise unfit(name, argument, f"values that go with {common}")
         common = wider
     return [cast(argument, common) for argument in arguments], common
+
+
+def pair_of(left: Datum, right: Datum) -> tuple[Datum, pa.Array, pa.BooleanArray]:
+    """Return two arguments as arrays of the same length, and flags of the rows in which neither is null."""
+    if isinstance(right, pa.Scalar):
+        right = pa.repeat(right, len(left))
+    return left, right, pc.and_(pc.is_valid(left), pc.is_valid(right))
+
+
+def offsets_and_bytes(values: pa.Array) -> tuple[pa.Buffer, pa.Buffer]:
+    """Return the buffers of large_string or large_binary values; the offsets begin at the first value."""
+    _, offsets, data = values.buffers()
+    return (offsets or pa.py_buffer(bytes(8))).slice(8 * values.offset), data or pa.py_buffer(b"")

@@ -23,6 +23,8 @@ from lance_core.expressions.functions.registry import (
     as_integer,
     as_text,
     expect,
+    offsets_and_bytes,
+    pair_of,
     unfit,
 )
 from lance_core.expressions.tree import Expression
@@ -361,22 +363,14 @@ def _bind_levenshtein(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _levenshtein(left: Datum, right: Datum) -> Datum:
-    if isinstance(right, pa.Scalar):
-        right = pa.repeat(right, len(left))
-    known = pc.and_(pc.is_valid(left), pc.is_valid(right))
-    sides = [_parts(pc.fill_null(side, "").cast(pa.large_string())) for side in (left, right)]
+    left, right, known = pair_of(left, right)
+    sides = [offsets_and_bytes(pc.fill_null(side, "").cast(pa.large_string())) for side in (left, right)]
     try:
         block = kernels.edit_distances(*sides[0], *sides[1], len(left))
     except kernels.NoResult as error:
         raise pa.ArrowInvalid(str(error)) from None
     distances = pa.Array.from_buffers(pa.int32(), len(left), [None, pa.py_buffer(block)])
     return pc.if_else(known, distances, pa.scalar(None, pa.int32())).cast(_counted(left.type))
-
-
-def _parts(texts: pa.Array) -> tuple[pa.Buffer, pa.Buffer]:
-    """Return the offsets and the bytes of large_string values; the offsets begin at the first value."""
-    _, offsets, data = texts.buffers()
-    return (offsets or pa.py_buffer(bytes(8))).slice(8 * texts.offset), data or pa.py_buffer(b"")
 
 
 def _bind_ascii(name: str, arguments: Sequence[Expression]) -> Bound:
