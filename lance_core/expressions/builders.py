@@ -275,6 +275,9 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
     return Comparison(op, left, right)
 
 
+_MOST_DIGITS = 20
+
+
 def plain_comparison(op: str, left: Expression, text: str, *, is_text: bool) -> Comparison | None:
     """Return the node of `comparison` for a column and a literal in the type of the column.
 
@@ -293,7 +296,8 @@ def plain_comparison(op: str, left: Expression, text: str, *, is_text: bool) -> 
     if is_text:
         is_plain = types.is_string(kind) or types.is_large_string(kind)
         return Comparison(op, left, literal(text, kind)) if is_plain else None
-    if not types.is_integer(kind) or not text.isdecimal():
+    # No integer of Arrow has more digits, and Python refuses to read thousands.
+    if not types.is_integer(kind) or not text.isdecimal() or len(text) > _MOST_DIGITS:
         return None
     with suppress(OverflowError):
         return Comparison(op, left, Literal(stored_integer(int(text), kind)))

@@ -174,6 +174,7 @@ class PagesDecoder:
         if not isinstance(indices, FixedValues) or indices.bits not in _INDEX_BITS:
             raise CorruptData("dictionary indices that are no numbers")
         total, all_items = int(num_values.sum()), int(num_items.sum())
+        self._room.take(total * (offset_bits(arrow_type) // 8 + 8))  # before places of 64 bits are made
         numbers = np.frombuffer(indices.data, f"<u{indices.bits // 8}", total)
         if (numbers > np.repeat(num_items, num_values).astype(np.uint64)).any():
             raise CorruptData("an index that names no item of its page")
@@ -182,7 +183,7 @@ class PagesDecoder:
         if isinstance(items.values, VariableValues):
             ends = np.frombuffer(items.values.offsets, f"<i{items.values.offset_bits // 8}", all_items + 1)
             lengths = np.concatenate([[0], np.diff(ends)])
-            self._room.take(int(lengths[among_all].sum()) + total * items.values.offset_bits // 8)
+            self._room.take(int(lengths[among_all].sum()))
         moved = FixedValues(pa.py_buffer(among_all), 64)
         return dictionary.look_up(moved, decoded.validity, items, all_items, total)
 

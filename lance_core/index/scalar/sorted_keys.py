@@ -9,7 +9,7 @@ Source: docs/format.md, "Index files".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -57,17 +57,20 @@ class KeyRanges(NamedTuple):
             ends = np.full(len(starts), len(upper), np.int64)
         return starts, ends
 
-    def at(self, chosen: npt.NDArray[np.bool_]) -> KeyRanges:
-        """Return the ranges for which the mask is true."""
-        lows = _chosen(self.lows, chosen)
-        highs = lows if self.highs is self.lows else _chosen(self.highs, chosen)
+    def at(self, numbers: Places) -> KeyRanges:
+        """Return the ranges with these numbers, in their order."""
+        return self._each(
+            lambda needles: needles.take(array_of(numbers) if isinstance(needles, pa.Array) else numbers)
+        )
+
+    def between(self, first: int, end: int) -> KeyRanges:
+        """Return the ranges `[first, end)`; none if `end` is before `first`."""
+        return self._each(lambda needles: needles[first : max(first, end)])
+
+    def _each(self, choose: Callable[[Needles], Needles]) -> KeyRanges:
+        lows = None if self.lows is None else choose(self.lows)
+        highs = lows if self.highs is self.lows else None if self.highs is None else choose(self.highs)
         return KeyRanges(lows, self.low_side, highs, self.high_side)
-
-
-def _chosen(needles: Needles | None, chosen: npt.NDArray[np.bool_]) -> Needles | None:
-    if needles is None:
-        return None
-    return needles.filter(array_of(chosen)) if isinstance(needles, pa.Array) else needles[chosen]
 
 
 class SortedKeys(Protocol):

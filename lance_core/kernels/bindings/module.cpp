@@ -281,7 +281,7 @@ NB_MODULE(_kernels, m) {
       [](nb::list tables, nb::handle num_chunks, const PyStream& stream, const Counts& counts, unsigned offset_bits) {
         std::vector<const SymbolTable*> of_pages;
         for (nb::handle table : tables) {
-          of_pages.push_back(nb::cast<const SymbolTable*>(table, false));
+          of_pages.push_back(&nb::cast<const SymbolTable&>(table, false));  // refuses None
         }
         std::vector<int64_t> chunks = read_int64(num_chunks);
         return without_gil(

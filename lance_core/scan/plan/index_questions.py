@@ -55,6 +55,18 @@ class Asked:
     json: JsonValue | None = None
 
 
+def num_question_bytes(question: Asked) -> int:
+    """Return the bytes of the constants of a question, which a filter with a list may have many of."""
+    match question.question:
+        case OneOf(values=values) | HasLabels(labels=values):
+            return int(values.nbytes)
+        case StartsWith(prefix=prefix):
+            return len(prefix)
+        case HasTexts(texts=texts) | HasWords(words=texts):
+            return sum(map(len, texts))
+    return 0
+
+
 def question_text(question: Asked) -> str:
     """Return a question as the plans of the reference write it, such as `n >= 3 && n < 7`."""
     text = _text(".".join(question.path), question.question)

@@ -29,7 +29,7 @@ from lance_core.index.scalar.answers import TooManyRows
 from lance_core.index.scalar.kinds import SEARCHABLE, SearchableKind
 from lance_core.index.scalar.questions import Between, Question
 from lance_core.index.segments import OpenSegment, open_segment
-from lance_core.scan.plan.index_questions import Asked, asked, question_text
+from lance_core.scan.plan.index_questions import Asked, asked, num_question_bytes, question_text
 from lance_core.schema import Field, Schema
 from lance_core.table.indices import IndexSegment
 from lance_core.table.snapshot import Snapshot
@@ -87,7 +87,8 @@ class FilterMasks:
     def nbytes(self) -> int:
         """Estimated bytes in memory."""
         known = (bitmap for mask in self.masks if mask is not None for bitmap in mask.rows.values())
-        return 1024 + 2 * sum(100 + num_bytes(bitmap) for bitmap in known)
+        of_answers = sum(answer.nbytes for answer in self.answers)
+        return 1024 + 2 * sum(100 + num_bytes(bitmap) for bitmap in known) + of_answers
 
     @cached_property
     def found(self) -> RowMask | None:
@@ -207,24 +208,38 @@ class _Index:
 
 @dataclass(frozen=True)
 class _IndexAnswer:
-    """Answer of an index to a question."""
+    """What is told of the answer of an index. Its mask may be larger than that of the whole filter, and the
+    cache keeps answers with the latter only.
+    """
 
-    index: _Index
+    index: str
+    kind: str
     question: Asked
-    mask: RowMask
+    num_rows: int
+    is_exact: bool
+    num_fragments: int
+
+    @classmethod
+    def of(cls, index: _Index, question: Asked, mask: RowMask) -> _IndexAnswer:
+        is_exact = mask.exact == mask.covered
+        return cls(index.name, index.type_name, question, mask.num_rows, is_exact, len(mask.covered))
 
     def use(self) -> IndexUse:
         """Return the answer as plain data."""
-        mask = self.mask
         return IndexUse(
-            self.index.name,
-            self.index.type_name,
+            self.index,
+            self.kind,
             ".".join(self.question.path),
             question_text(self.question),
-            mask.num_rows,
-            mask.exact == mask.covered,
-            len(mask.covered),
+            self.num_rows,
+            self.is_exact,
+            self.num_fragments,
         )
+
+    @property
+    def nbytes(self) -> int:
+        """Estimated bytes in memory."""
+        return 500 + num_question_bytes(self.question)
 
 
 class _Asking:
@@ -291,7 +306,7 @@ class _Asking:
                 continue
             mask = self._ask(index, question)
             if mask is not None and mask.covered:
-                self.answers.append(_IndexAnswer(index, question, mask))
+                self.answers.append(_IndexAnswer.of(index, question, mask))
                 return mask
         return None
 
@@ -428,7 +443,9 @@ class _TableIndices:
     @property
     def nbytes(self) -> int:
         """Estimated bytes in memory."""
-        return 200 * len(self.physical_rows) + 1000 * sum(map(len, self.by_path.values()))
+        segments = [each for some in self.by_path.values() for index in some for each in index.segments]
+        of_segments = sum(1000 + 2 * num_bytes(each.covered) for each in segments)
+        return 200 * len(self.physical_rows) + of_segments
 
 
 def _searched(

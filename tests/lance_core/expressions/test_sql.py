@@ -301,6 +301,7 @@ def test_shapes_that_pruning_relies_on() -> None:
         ("array_has_any(l, s)", ["'s'", "constant list"]),
         ("date_part('moon', d) = 1", ["'moon'", "year"]),
         ("id = '" + "a" * 1000 + "'", ["...", "'id'"]),
+        ("id = " + "1" * 5000, ["'id'", "int32"]),
     ],
 )
 def test_errors_name_what_is_wrong(text: str, words: list[str]) -> None:

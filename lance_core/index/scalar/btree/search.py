@@ -239,6 +239,34 @@ class _Rows:
             yield self.ids[rows_in(starts[found], ends[found])]
 
 
+@dataclass(frozen=True)
+class _OrderedRanges:
+    """Disjoint ranges of keys, in the order of the pages that they are in.
+
+    Attributes:
+        firsts: Index of the first page of each range, ascending.
+        ends: Index of the page after the last one of each range, ascending, too.
+    """
+
+    ranges: KeyRanges
+    firsts: Places
+    ends: Places
+
+    @classmethod
+    def of(cls, ranges: KeyRanges, firsts: Places, ends: Places) -> _OrderedRanges:
+        if len(firsts) > 1:
+            order = np.lexsort((ends, firsts))
+            return cls(ranges.at(order), firsts[order], ends[order])
+        return cls(ranges, firsts, ends)
+
+    def in_pages(self, start: int, stop: int) -> KeyRanges:
+        """Return the ranges that may have keys in the pages `[start, stop)`."""
+        if len(self.firsts) == 1:
+            return self.ranges
+        first = int(self.ends.searchsorted(start, "right"))
+        return self.ranges.between(first, int(self.firsts.searchsorted(stop)))
+
+
 class _Tree:
     """Pages of one B-tree."""
 
@@ -264,10 +292,11 @@ class _Tree:
         pages = indices[0] if len(indices) == 1 else np.concatenate(indices)
         if len(indices) > 1 or len(places[0][0]) > 1:  # ranges may share pages
             pages = distinct(pages)
+        ordered = [_OrderedRanges.of(each, *found) for each, found in zip(ranges, places, strict=True)]
         for rows, start, stop in self._rows(pages):
             note("index_comparisons", len(rows.ids))
-            for each, (first, last) in zip(ranges, places, strict=True):
-                yield from rows.find(each if len(first) == 1 else each.at((first < stop) & (last > start)))
+            for each in ordered:
+                yield from rows.find(each.in_pages(start, stop))
 
     def _page(self, index: int) -> _Rows:
         """Return the rows of one page, or of all pages of its file, if the cache has these."""

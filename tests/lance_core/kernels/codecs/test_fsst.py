@@ -160,6 +160,12 @@ def test_pages_with_other_numbers_of_chunks(num_chunks: list[int]) -> None:
         kernels.expand_page_symbols(two, inputs.int64s(num_chunks), stream, inputs.counts([1, 1]), 32)
 
 
+def test_a_page_without_a_symbol_table_is_refused() -> None:
+    stream = inputs.stream([values.variable_chunk([b"a"], 32)])
+    with pytest.raises(RuntimeError, match="cast"):
+        kernels.expand_page_symbols([None], inputs.int64s([1]), stream, inputs.counts([1]), 32)  # type: ignore[list-item]
+
+
 @every_way
 def test_the_twin_encoder_round_trips(way: str) -> None:
     text = b"https://example.com/item/0"
