@@ -5,7 +5,8 @@ covered fragment it lists candidates: every row for which the condition is true 
 is exact in a fragment, the condition is true for all its candidates; otherwise they have to be checked.
 
 There is no negation of masks: the planner moves NOT to the leaves of a condition, where an index answers it
-with its null rows (see `lance_core.scan.plan.indices`). So a mask has no rows for which the condition is null or false.
+with its null rows (see `lance_core.scan.plan.indices`). So a mask has no rows for which the condition is null
+or false.
 """
 
 from __future__ import annotations
