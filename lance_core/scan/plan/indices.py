@@ -208,8 +208,8 @@ class _Index:
 
 @dataclass(frozen=True)
 class _IndexAnswer:
-    """What is told of the answer of an index. Its mask may be larger than that of the whole filter, and the
-    cache keeps answers with the latter only.
+    """Facts of the answer of an index, without its mask: it may be larger than that of the whole filter, which
+    the cache keeps.
     """
 
     index: str
