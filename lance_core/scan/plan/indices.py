@@ -208,8 +208,8 @@ class _Index:
 
 @dataclass(frozen=True)
 class _IndexAnswer:
-    """Facts of the answer of an index, without its mask. That may be larger than the mask of the whole filter,
-    which the cache keeps.
+    """Facts of the answer of an index, without its mask. That may be larger than the mask of the whole
+    filter, which the cache keeps.
     """
 
     index: str
