@@ -4,7 +4,7 @@
 
 namespace lance {
 
-Block join_fixed(const Stream& stream, const Counts& counts, size_t width) {
+void require_fixed(const Stream& stream, const Counts& counts, size_t width) {
   require_same_chunks(stream, counts);
   for (size_t i = 0; i < stream.size(); ++i) {
     auto need = static_cast<unsigned __int128>(counts.values[i]) * width;
@@ -13,6 +13,10 @@ Block join_fixed(const Stream& stream, const Counts& counts, size_t width) {
               static_cast<long long>(counts.values[i]), width);
     }
   }
+}
+
+Block join_fixed(const Stream& stream, const Counts& counts, size_t width) {
+  require_fixed(stream, counts, width);
   Block out(static_cast<size_t>(counts.total) * width);
   uint8_t* to = out.data();
   for (size_t i = 0; i < stream.size(); ++i) {

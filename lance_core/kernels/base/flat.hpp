@@ -6,6 +6,8 @@
 
 namespace lance {
 
+// Throws CorruptData unless every chunk has all of its values, `width` bytes each.
+void require_fixed(const Stream& stream, const Counts& counts, size_t width);
 // Joins the values of chunks, `width` bytes each.
 Block join_fixed(const Stream& stream, const Counts& counts, size_t width);
 // Joins bitmaps that begin at a byte boundary in every chunk.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bits.hpp"
+#include "base/flat.hpp"
 #include "codecs/bitpacking.hpp"
 
 namespace lance {
@@ -305,17 +306,6 @@ PickedRows pick_rows(Bytes rep, Bytes def, const Counts& num_levels, const Count
 }
 
 namespace {
-
-void require_fixed(const Stream& stream, const Counts& counts, size_t width) {
-  require_same_chunks(stream, counts);
-  for (size_t i = 0; i < stream.size(); ++i) {
-    auto need = static_cast<unsigned __int128>(counts.values[i]) * width;
-    if (need > static_cast<size_t>(stream.length[i])) {
-      corrupt("chunk %zu has %lld bytes for %lld values of %zu bytes", i, static_cast<long long>(stream.length[i]),
-              static_cast<long long>(counts.values[i]), width);
-    }
-  }
-}
 
 template <class T>
 Block pick_words(const Stream& stream, const Counts& counts, Bytes picks) {
