@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -34,6 +35,19 @@ class Expression:
     def operands(self) -> tuple[Expression, ...]:
         """Nodes directly below, in the order of the text."""
         return ()
+
+    @cached_property
+    def reads(self) -> tuple[tuple[Path, bool], ...]:
+        """Distinct paths of the columns in the tree, in order of appearance, each with whether it is read as
+        stored JSON.
+        """
+        found: dict[tuple[Path, bool], None] = {}
+        for node in walk(self):
+            if isinstance(node, Column):
+                found[node.path, isinstance(node, StoredJson)] = None
+            elif isinstance(node, ArrowExpression):
+                found.update(dict.fromkeys((path, False) for path in node.paths))
+        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -277,24 +291,14 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def columns(expression: Expression) -> tuple[Path, ...]:
     """Return the distinct paths of the columns that an expression reads, in order of appearance."""
-    found: dict[Path, None] = {}
-    for node in walk(expression):
-        if isinstance(node, Column):
-            found[node.path] = None
-        elif isinstance(node, ArrowExpression):
-            found.update(dict.fromkeys(node.paths))
-    return tuple(found)
+    return tuple(dict.fromkeys([path for path, _ in expression.reads]))
 
 
 def stored_only(*expressions: Expression) -> frozenset[str]:
     """Return the names of the top-level columns that expressions read only as stored JSON."""
-    names: dict[bool, set[str]] = {True: set(), False: set()}
-    for node in (node for expression in expressions for node in walk(expression)):
-        if isinstance(node, Column):
-            names[isinstance(node, StoredJson)].add(node.path[0])
-        elif isinstance(node, ArrowExpression):
-            names[False].update(path[0] for path in node.paths)
-    return frozenset(names[True] - names[False])
+    read = [one for expression in expressions for one in expression.reads]
+    others = {path[0] for path, is_stored_json in read if not is_stored_json}
+    return frozenset([path[0] for path, is_stored_json in read if is_stored_json and path[0] not in others])
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:

@@ -1,7 +1,7 @@
 """Page ranges: rows of pages that one call of a kernel reads and decodes, for all columns of a window."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -51,10 +51,8 @@ def at_rows(ranges: Sequence[PageRange], first_row: int, rows: Rows, most_rows: 
     Args:
         first_row: Row number of the first row of the ranges.
         rows: Ascending numbers of the wanted rows, which are all in the ranges.
-        most_rows: Most rows that are decoded at once, if some of them are dropped.
+        most_rows: Most rows that are decoded at once, since some of them are dropped.
     """
-    if int(rows[-1]) - int(rows[0]) + 1 == len(rows):
-        most_rows = max(most_rows, len(rows))
     parts = []
     for one in ranges:
         end_row = first_row + one.end - one.start
@@ -64,7 +62,11 @@ def at_rows(ranges: Sequence[PageRange], first_row: int, rows: Rows, most_rows: 
                 first, end = int(some[0]), int(some[-1]) + 1
                 kept = None if end - first == len(some) else (some, first)
                 move = one.start - first_row
-                parts.append(replace(one, start=first + move, end=end + move, kept=kept))
+                parts.append(
+                    PageRange(
+                        one.pages, one.reader, first + move, end + move, one.leaf_type, one.list_type, kept
+                    )
+                )
         first_row = end_row
     return parts
 

@@ -62,7 +62,7 @@ class _Known:
 
 @dataclass
 class _Whole:
-    """Everything known of a fragment, if nothing can be added to it."""
+    """Everything known of one or more fragments."""
 
     known: object
     num_bytes: int
@@ -88,6 +88,7 @@ class StatisticsCache:
         self._sizes: dict[_Key, int] = {}
         self._num_bytes = 0
         self._counter = HitCounter()
+        self._num_changes = 0
         self._lock = threading.Lock()
 
     def use(self) -> CacheUse:
@@ -107,6 +108,11 @@ class StatisticsCache:
     def num_bytes(self) -> int:
         """Estimated memory in use, in bytes."""
         return self._num_bytes
+
+    @property
+    def num_changes(self) -> int:
+        """Number of times that scans added statistics."""
+        return self._num_changes
 
     def use_directory(self, path: str | os.PathLike[str] | None, max_bytes: int = 256 << 20) -> None:
         """Store gathered statistics in a directory, too, from now on. None stops this."""
@@ -152,19 +158,19 @@ class StatisticsCache:
         return facts
 
     def whole(self, key: Hashable, kind: type[T]) -> T | None:
-        """Return what `keep_whole` kept of a fragment, an object of type `kind`; None if nothing is kept."""
+        """Return what `keep_whole` kept, an object of type `kind`; None if nothing is kept."""
         entry = self._get(("whole", key))
         return cast(T, entry.known) if isinstance(entry, _Whole) else None
 
     def keep_whole(self, key: Hashable, known: object, num_bytes: int) -> None:
-        """Keep what is known of a fragment, if scans cannot add anything.
+        """Keep what is known of one or more fragments, in place of what was kept under the same key.
 
         Args:
-            key: The file of the fragment with its identity, and the columns.
+            key: What identifies the fragments and the columns.
             known: What is known.
             num_bytes: Estimated memory of it.
         """
-        self._put(("whole", key), _Whole(known, num_bytes))
+        self._put(("whole", key), _Whole(known, num_bytes), replaces=True)
 
     def wants(self, key: ColumnKey, value_type: pa.DataType, num_rows: int, start: int, end: int) -> bool:
         """Return whether `gather` would gather statistics from rows `[start, end)` of a column."""
@@ -192,6 +198,8 @@ class StatisticsCache:
             return
         column.add(first_row, arrays)
         self._put(("gathered", key), column)
+        with self._lock:
+            self._num_changes += 1
         if self._directory is not None and column.is_complete:
             table = column.table()
             if table is not None:

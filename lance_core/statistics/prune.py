@@ -54,7 +54,7 @@ def decide_rows(
     The arguments are those of `kept_rows`.
     """
     facts = {path: ColumnFacts(table) for path, table in statistics.items()}
-    decision = decide([expression], [facts], (0, num_rows))
+    decision = decide([expression], KnownColumns(tree.columns(expression), [facts], (0, num_rows)))
     return decision.ranges(decision.kept[0]), decision.ranges(decision.sure[0])
 
 
@@ -80,39 +80,41 @@ class Decision:
         return [(start, end) for start, end in self.edges[turns].reshape(-1, 2).tolist()]
 
 
-def decide(
-    conditions: Sequence[tree.Expression],
-    facts: Sequence[Mapping[tree.Path, ColumnFacts]],
-    starts: Sequence[int],
-) -> Decision:
-    """Return what conditions may give for the rows of fragments, which are counted one after the other.
-
-    Args:
-        conditions: One or more conditions.
-        facts: Statistics of each fragment, by column path.
-        starts: The first row of each fragment, and the number of all rows.
-    """
-    columns = _Columns(conditions, facts, starts)
-    shape = len(conditions), len(columns.edges) - 1
+def decide(conditions: Sequence[tree.Expression], known: KnownColumns) -> Decision:
+    """Return what one or more conditions may give for the rows that `known` describes."""
+    shape = len(conditions), len(known.edges) - 1
     kept, sure = np.empty(shape, np.bool_), np.empty(shape, np.bool_)
     for number, condition in enumerate(conditions):
-        truth = columns.truth(condition)
+        truth = known.truth(condition)
         kept[number], sure[number] = truth.true, truth.surely_true
-    return Decision(columns.edges, kept, sure)
+    return Decision(known.edges, kept, sure)
 
 
-class _Columns:
-    """The columns that conditions name, and their possible values between the edges of all their pages."""
+class KnownColumns:
+    """Possible values of columns of one or more fragments, whose rows are counted one after the other.
+
+    All conditions on these columns are decided by the same object; what it computes is kept. Thread-safe.
+
+    Attributes:
+        edges: Where row ranges begin and end, ascending: a page or zone of some column does.
+    """
 
     def __init__(
         self,
-        conditions: Sequence[tree.Expression],
+        paths: Sequence[tree.Path],
         facts: Sequence[Mapping[tree.Path, ColumnFacts]],
         starts: Sequence[int],
     ) -> None:
+        """Join the statistics of fragments.
+
+        Args:
+            paths: The columns.
+            facts: Statistics of each fragment, by column path.
+            starts: The first row of each fragment, and the number of all rows.
+        """
         self._facts: dict[tree.Path, list[ColumnFacts]] = {}
         self._spans: dict[tree.Path, Spans] = {}
-        for path in dict.fromkeys(path for condition in conditions for path in tree.columns(condition)):
+        for path in paths:
             parts = [
                 (known[path], start, end)
                 for known, (start, end) in zip(facts, pairwise(starts), strict=True)
@@ -123,6 +125,11 @@ class _Columns:
                 self._spans[path] = Spans.joined([(part.spans, start, end) for part, start, end in parts])
         self.edges = range_edges(list(self._spans.values()), starts)
         self._values: dict[tree.Column, Values] = {}
+
+    @property
+    def num_bytes(self) -> int:
+        """About how many bytes the joined statistics take."""
+        return sum(facts.num_bytes for parts in self._facts.values() for facts in parts) + self.edges.nbytes
 
     def truth(self, condition: tree.Expression) -> Truth:
         """Return the possible results of a condition in each row range, or one entry for all of them."""

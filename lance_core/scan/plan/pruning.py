@@ -9,16 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_core.expressions.tree import Expression, columns, conjuncts
-from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.indices import FilterMasks
-from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer, KnownStatistics, Source
+from lance_core.scan.plan.statistics import Gatherer, KnownStatistics, Source, TableStatistics
 from lance_core.statistics.prune import Decision, decide
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
@@ -167,11 +165,9 @@ class Pruner:
         sources: Sequence[Source] = ["none"] * len(fragments)
         if self._asks:
             statistics = KnownStatistics(self._snapshot, self._paths, self._files)
-            known = list(
-                map_ahead(lambda pair: statistics.of(*pair), zip(fragments, files, strict=True), is_remote)
-            )
-            sources = [found.source for found in known]
-            candidates = self._decided(fragments, known)
+            known = statistics.of_all(fragments, files, is_remote)
+            sources = known.sources
+            candidates = self._decided(known)
         else:
             everything = tuple(range(len(self._conjuncts)))
             candidates = [[CandidateRange(0, fragment.physical_rows, everything)] for fragment in fragments]
@@ -183,14 +179,11 @@ class Pruner:
             opened |= {fragment.id: mine for fragment, mine, some in left if some}
         return [Kept(tuple(mine), source) for mine, source in zip(candidates, sources, strict=True)]
 
-    def _decided(
-        self, fragments: Sequence[Fragment], known: Sequence[FragmentStatistics]
-    ) -> list[list[CandidateRange]]:
+    def _decided(self, known: TableStatistics) -> list[list[CandidateRange]]:
         """Return the candidate ranges that statistics leave of each fragment."""
-        starts = [0, *accumulate(fragment.physical_rows for fragment in fragments)]
-        decision = decide(self._conjuncts, [found.facts for found in known], starts)
-        candidates: list[list[CandidateRange]] = [[] for _ in fragments]
-        for candidate in _candidates(decision, starts):
+        starts = known.starts
+        candidates: list[list[CandidateRange]] = [[] for _ in known.sources]
+        for candidate in _candidates(decide(self._conjuncts, known.columns), starts):
             number = bisect_right(starts, candidate.start) - 1
             first = starts[number]
             candidates[number].append(

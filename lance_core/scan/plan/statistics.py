@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 from lance_core.expressions.tree import Path
 from lance_core.file.data_file import DataFileReader, ModernFile
 from lance_core.file.v0_1.reader import LegacyFile
+from lance_core.pool import map_ahead
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.schema import Schema
 from lance_core.schema.arrow_types import EXTENSION_NAME
@@ -29,6 +31,7 @@ from lance_core.statistics.collect import bounds_type, has_bounds
 from lance_core.statistics.column_facts import ColumnFacts
 from lance_core.statistics.column_statistics import all_null
 from lance_core.statistics.file_buffer import FilePageStatistics, buffer_of, from_buffer
+from lance_core.statistics.prune import KnownColumns
 from lance_core.statistics.v0_1 import page_statistics
 from lance_core.statistics.zone_statistics import ZONE_ROWS
 from lance_core.table.fragment import DataFile, Fragment, HeldFields
@@ -57,6 +60,23 @@ class FragmentStatistics:
         return max(self.sources.values(), key=("none", "file", "cache").index, default="none")
 
 
+@dataclass(frozen=True)
+class TableStatistics:
+    """Known statistics of some columns of several fragments of one version of a table.
+
+    Attributes:
+        sources: Origin of the statistics of each fragment.
+        columns: The columns, with the rows of all fragments one after the other.
+        starts: The first row of each fragment there, and the number of all rows.
+        num_changes: `StatisticsCache.num_changes` before they were looked up.
+    """
+
+    sources: tuple[Source, ...]
+    columns: KnownColumns
+    starts: tuple[int, ...]
+    num_changes: int
+
+
 class KnownStatistics:
     """Known statistics of some columns of the fragments of one snapshot.
 
@@ -70,6 +90,29 @@ class KnownStatistics:
         self._files = files
         self._is_checked = files.checks
         self._columns: dict[HeldFields, tuple[str, ...]] = {}
+
+    def of_all(
+        self, fragments: Sequence[Fragment], opened: Sequence[FragmentFiles], is_remote: bool
+    ) -> TableStatistics:
+        """Return the known statistics of fragments; see `of`.
+
+        A table is asked again and again for the same fragments and columns. So the answer is kept until a
+        scan has added statistics.
+        """
+        manifest, cache = self._snapshot.manifest, self._files.statistics
+        numbers = tuple([fragment.id for fragment in fragments])
+        version = self._snapshot.storage.uri, manifest.version, manifest.identity
+        key = *version, numbers, tuple(self._paths), self._is_checked
+        num_changes = cache.num_changes
+        kept = cache.whole(key, TableStatistics)
+        if kept is not None and kept.num_changes == num_changes:
+            return kept
+        known = list(map_ahead(lambda pair: self.of(*pair), zip(fragments, opened, strict=True), is_remote))
+        starts = (0, *accumulate(fragment.physical_rows for fragment in fragments))
+        columns = KnownColumns(self._paths, [found.facts for found in known], starts)
+        whole = TableStatistics(tuple([found.source for found in known]), columns, starts, num_changes)
+        cache.keep_whole(key, whole, columns.num_bytes)
+        return whole
 
     def of(self, fragment: Fragment, opened: FragmentFiles) -> FragmentStatistics:
         """Return the known statistics of a fragment with the files `opened`; errors are those of `Gatherer`

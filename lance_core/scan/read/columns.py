@@ -131,9 +131,11 @@ class StoredColumn:
         """Return the page ranges of ascending `rows`, and None like `page_ranges`; see
         `lance_core.file.page_ranges.at_rows`.
         """
-        first = int(rows[0])
-        ranges = self._reader.page_ranges(first, int(rows[-1]) + 1)
-        return None if ranges is None else at_rows(ranges, first, rows, most_rows)
+        first, end = int(rows[0]), int(rows[-1]) + 1
+        ranges = self._reader.page_ranges(first, end)
+        if ranges is None or end - first == len(rows):
+            return ranges
+        return at_rows(ranges, first, rows, most_rows)
 
     def plain_values(self, start: int, end: int) -> PlainValues | None:
         """Return the place of the values of rows `[start, end)`, or None if they have to be read, or if the

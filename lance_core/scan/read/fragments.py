@@ -55,6 +55,12 @@ class FragmentReader:
         self.live_share = (scan.end - scan.start) / (self.end - self.start)
         self._live = live
 
+    def first_columns(self, count: int) -> FragmentReader:
+        """Return the reader of the first columns alone."""
+        if count == len(self.columns):
+            return self
+        return FragmentReader(self.scan, self._live, self.columns[:count])
+
     def live_rows_before(self, rows: Offsets) -> Offsets:
         """Return the number of live rows before each physical row."""
         return self._live.live_rows_before(rows)

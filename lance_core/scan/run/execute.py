@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -92,15 +92,23 @@ def _batches(runs: Iterator[BatchRun]) -> Iterator[pa.RecordBatch]:
 
 def _whole_runs(jobs: Iterator[Job[WindowsTogether]]) -> Iterator[BatchRun]:
     for job in jobs:
-        windows: list[CutBatches] = list(job.results())
-        job.reservation.resize(sum(window.num_bytes for window in windows))
-        yield from chain.from_iterable([window.runs for window in windows])
-        del windows  # `run_ahead` releases the reservation next
+        yield from _whole_runs_of(job)
 
 
-def _cut_runs(jobs: Iterator[Job[Window] | Job[MatchingWindow]], plan: ScanPlan) -> Iterator[BatchRun]:
-    cutter = BatchCutter(plan.schema, plan.options)
+def _whole_runs_of(job: Job[Any]) -> Iterator[BatchRun]:
+    """Yield the batches that a job has cut; the caller releases its reservation next."""
+    windows: list[CutBatches] = list(job.results())
+    job.reservation.resize(sum(window.num_bytes for window in windows))
+    yield from chain.from_iterable([window.runs for window in windows])
+
+
+def _cut_runs(
+    jobs: Iterator[Job[Window] | Job[MatchingWindow | WindowsTogether]], cutter: BatchCutter, plan: ScanPlan
+) -> Iterator[BatchRun]:
     for job in jobs:
+        if isinstance(job.work, WindowsTogether):
+            yield from _whole_runs_of(job)
+            continue
         columns = _by_column(job, plan)
         cuts, num_bytes = cutter.fit(columns, job.work.cuts)
         job.reservation.resize(num_bytes)
@@ -188,8 +196,9 @@ def _runs(
         with _unfiltered(snapshot, plan, projection, budget, files, strategy) as runs:
             yield runs
         return
-    with _matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
-        yield _cut_runs(jobs, plan)
+    cutter = BatchCutter(plan.schema, plan.options)
+    with _matching_jobs(snapshot, plan, budget, files, strategy, cutter) as jobs:
+        yield _cut_runs(jobs, cutter, plan)
 
 
 @contextmanager
@@ -212,11 +221,12 @@ def _unfiltered(
             deleted=plan.options.include_deleted_rows,
         ),
     )
+    cutter = BatchCutter(plan.schema, plan.options)
     if snapshot.storage.is_remote:  # requests for columns run side by side
         with closing(run_ahead(windows, budget, 2 + num_workers(True), True)) as jobs:
-            yield _cut_runs(jobs, plan)
+            yield _cut_runs(jobs, cutter, plan)
         return
-    whole = WholeWindows(windows, BatchCutter(plan.schema, plan.options))
+    whole = WholeWindows(windows, cutter)
     # The window that is sent, and one per worker thread. With more, several streams at once would need more
     # memory than the kernels keep for reuse.
     num_alone = _ALONE if strategy.decodes_ahead else sys.maxsize
@@ -226,18 +236,23 @@ def _unfiltered(
 
 @contextmanager
 def _matching_jobs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Iterator[Job[MatchingWindow]]]:
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+    cutter: BatchCutter | None = None,
+) -> Iterator[Iterator[Job[MatchingWindow | WindowsTogether]]]:
     from lance_core.scan.run.filtered_scan import matching_jobs  # late: most processes do not filter
 
-    with matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
+    with matching_jobs(snapshot, plan, budget, files, strategy, cutter) as jobs:
         yield jobs
 
 
 @contextmanager
 def _table_jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Iterator[Job[TableReads] | Job[MatchingWindow]]]:
+) -> Iterator[Iterator[Job[TableReads] | Job[MatchingWindow | WindowsTogether]]]:
     """Begin the jobs of a table."""
     if plan.options.filter is not None:
         with _matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
@@ -257,10 +272,8 @@ def _table_jobs(
         yield table_jobs
 
 
-def _by_column(
-    job: Job[TableReads] | Job[Window] | Job[MatchingWindow], plan: ScanPlan
-) -> list[list[pa.Array]]:
-    """Return the arrays of each column from the results of a job."""
+def _by_column(job: Job[Any], plan: ScanPlan) -> list[list[pa.Array]]:
+    """Return the arrays of each column from the results of a job whose reads have one column each."""
     columns: list[list[pa.Array]] = [[] for _ in plan.schema]
     for read, arrays in zip(job.work.reads, job.results(), strict=True):
         columns[read.column] += arrays

@@ -12,6 +12,7 @@ from lance_core.scan.plan.projection import project_filtered
 from lance_core.scan.plan.pruning import Pruner
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
+from lance_core.scan.run.batch_cutter import BatchCutter
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.filter_windows import FilterWindow, FilterWindows
 from lance_core.scan.run.index_masks import index_masks, is_few
@@ -19,6 +20,7 @@ from lance_core.scan.run.matching_rows import MatchingRows, MatchingWindow
 from lance_core.scan.run.readahead import Job, run_ahead
 from lance_core.scan.run.row_filter import RowFilter
 from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.run.window_batches import WindowsTogether
 from lance_core.table.snapshot import Snapshot
 
 _ALL = 1 << 30
@@ -31,14 +33,27 @@ _FEW_FRAGMENTS = 4
 
 @contextmanager
 def matching_jobs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Generator[Job[MatchingWindow], None, None]]:
-    """Begin the jobs that decode the matching rows, divided into whole batches."""
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+    cutter: BatchCutter | None = None,
+) -> Iterator[Generator[Job[MatchingWindow | WindowsTogether], None, None]]:
+    """Begin the jobs that decode the matching rows, divided into whole batches.
+
+    `cutter` is that of `MatchingRows`.
+    """
     is_remote = snapshot.storage.is_remote
     masks = index_masks(snapshot, plan.options, files) if strategy.prune else None
     with filter_jobs(snapshot, plan, budget, files, strategy, masks) as found:
         rows = MatchingRows(
-            found, plan.options, len(plan.schema), strategy.dense_share, is_stream=strategy.is_stream
+            found,
+            plan.options,
+            len(plan.schema),
+            strategy.dense_share,
+            is_stream=strategy.is_stream,
+            cutter=None if is_remote else cutter,
         )
         alone = _ALL if is_few(plan, masks) and not is_remote else 0
         with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote, num_alone=alone)) as jobs:

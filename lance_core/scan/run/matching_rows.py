@@ -24,9 +24,12 @@ from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import by_density, read_dense_rows, rows_at_once
 from lance_core.scan.read.value_sizes import Counts
+from lance_core.scan.run.batch_cutter import BatchCutter
 from lance_core.scan.run.filter_windows import FilterWindow
 from lance_core.scan.run.readahead import DirectRead, Job, Source
 from lance_core.scan.run.row_filter import Matches
+from lance_core.scan.run.window_batches import WindowRead, WindowsTogether
+from lance_core.scan.run.windows import Window
 
 # A batch ends after this many rows of the plan, however few of them match, so that a reader gets rare matches
 # soon. The number doubles with each end, up to the most.
@@ -36,6 +39,9 @@ _NEVER = 1 << 62
 """A row number that no plan has."""
 # A range of rows that decodes to at most this many bytes is decoded whole, whichever of its rows are wanted.
 _SHORT_BYTES = 32 << 10
+# Matching rows that follow each other, and decode to at most this many bytes, are read like rows of a scan
+# without a filter: one call of a kernel makes their batch. More columns or rows keep several threads busy.
+_WINDOW_BYTES = 1 << 20
 # Rows that are at least so far from each other, on average, are decoded one by one instead of chunk by chunk.
 _FAR_ROWS = 128
 
@@ -215,7 +221,7 @@ class _FragmentRows:
         )
 
 
-class MatchingRows(Source[MatchingWindow]):
+class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
     """Windows of whole batches, made of the matching rows that the jobs of the first phase find."""
 
     def __init__(
@@ -226,8 +232,16 @@ class MatchingRows(Source[MatchingWindow]):
         dense_share: float | None,
         *,
         is_stream: bool,
+        cutter: BatchCutter | None = None,
     ) -> None:
+        """Make windows of the rows that `jobs` find.
+
+        Args:
+            cutter: If given, the results may have windows like those of a scan without a filter, which it
+                divides into batches.
+        """
         self._jobs = jobs
+        self._cutter = cutter
         self._job: Job[FilterWindow] | None = None
         self._num_columns = num_columns
         self._dense_share = dense_share
@@ -240,6 +254,7 @@ class MatchingRows(Source[MatchingWindow]):
         """Complete batches that are not taken yet: number of rows, and bytes per row."""
         # Batches that end early would tell how many rows guards hide.
         self._ends = BatchEnds(are_awaited=is_stream and not options.guards)
+        self._measured: tuple[FragmentReader, float] | None = None
         self._is_done = False
         self._error = DeferredError()
 
@@ -250,7 +265,7 @@ class MatchingRows(Source[MatchingWindow]):
                 return False
         return True
 
-    def take(self, num_bytes: int) -> MatchingWindow | None:
+    def take(self, num_bytes: int) -> MatchingWindow | WindowsTogether | None:
         """Return the next batches of `num_bytes` together, at least one; None at the end."""
         while not self._batches and not self._is_done:
             self._advance(wait=True)
@@ -264,7 +279,11 @@ class MatchingRows(Source[MatchingWindow]):
             self._error.raise_kept()
             return None
         cuts = np.cumsum([0, *sizes])
-        return MatchingWindow(tuple(self._reads(self._take_rows(int(cuts[-1])))), cuts)
+        parts = self._take_rows(int(cuts[-1]))
+        window = self._window(parts, cuts)
+        if window is not None and self._cutter is not None:
+            return WindowsTogether((WindowRead(window, self._cutter),))
+        return MatchingWindow(tuple(self._reads(parts)), cuts)
 
     def _advance(self, *, wait: bool) -> bool:
         """Add the matching rows of the next job of the first phase. Return False if it is not done yet."""
@@ -323,7 +342,11 @@ class MatchingRows(Source[MatchingWindow]):
         self._batches += [(rows, width) for rows in batches]
 
     def _width(self, fragment: FragmentReader) -> float:
-        return max(sum(column.bytes_per_row for column in fragment.columns[: self._num_columns]), 0.125)
+        """Return the bytes per row of a fragment. It is asked for several times in a row."""
+        if self._measured is None or self._measured[0] is not fragment:
+            columns = fragment.columns[: self._num_columns]
+            self._measured = fragment, max(sum([column.bytes_per_row for column in columns]), 0.125)
+        return self._measured[1]
 
     def _take_rows(self, num_rows: int) -> list[_FragmentRows]:
         """Return the next `num_rows` rows."""
@@ -336,6 +359,21 @@ class MatchingRows(Source[MatchingWindow]):
             taken.append(part)
             num_rows -= len(part.rows)
         return taken
+
+    def _window(self, parts: list[_FragmentRows], cuts: Counts) -> Window | None:
+        """Return a few rows that follow each other in one fragment as a window; None for other rows."""
+        if self._cutter is None or self._dense_share is not None:
+            return None
+        fragment = parts[0].fragment
+        start, end = int(parts[0].rows[0]), int(parts[-1].rows[-1]) + 1
+        width = self._width(fragment)
+        if (
+            parts[-1].fragment is not fragment
+            or end - start != cuts[-1]
+            or (end - start) * width > _WINDOW_BYTES
+        ):
+            return None
+        return Window(fragment.first_columns(self._num_columns), start, end, cuts, width)
 
     def _reads(self, parts: list[_FragmentRows]) -> list[MatchingRead | HeldRead]:
         fragments = [list(some) for _, some in groupby(parts, key=lambda part: id(part.fragment))]

@@ -75,6 +75,8 @@ class RowFilter:
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
         """Numbers of the columns that both the filter needs and the scan returns."""
         self._names = {index: name for name, index in projection.inputs.items()}
+        self._ordered: tuple[FragmentReader, tuple[int, ...], list[int]] | None = None
+        """The latest order, of these conjuncts in this fragment: several steps ask for the same one."""
 
     def first_column(self, fragment: FragmentReader, candidate: CandidateRange) -> int | None:
         """Return the number of the column that `matches` reads first; None if it reads none."""
@@ -115,7 +117,9 @@ class RowFilter:
                 return Matches(fragment, start, end, num_rows, None, {}, found)
             rows = fragment.rows_at(start, places(found))
         while waiting and num_rows:
-            conjunct = self.conjuncts[waiting.pop(0)]
+            conjunct = self.conjuncts[waiting[0]]
+            condition, taken = self._joined(waiting)
+            waiting = [number for number in waiting if number not in taken]
             for index in conjunct.columns:
                 if index in decoded:
                     continue
@@ -128,7 +132,8 @@ class RowFilter:
                 else:
                     decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
-            masks = [evaluate.passing(conjunct.expression, batch) for batch in batches_of(named, num_rows)]
+            expression = conjunct.expression if condition is None else condition.expression
+            masks = [evaluate.passing(expression, batch) for batch in batches_of(named, num_rows)]
             mask = masks[0] if len(masks) == 1 else pa.concat_arrays(masks)
             num_matching = mask.true_count
             if num_matching == num_rows:
@@ -206,9 +211,12 @@ class RowFilter:
         """
         if len(candidate.conjuncts) == 1:
             return list(candidate.conjuncts)
-        return sorted(
-            candidate.conjuncts, key=lambda number: (number >= self._guards, self._cost(fragment, number))
-        )
+        kept = self._ordered
+        if kept is None or kept[0] is not fragment or kept[1] != candidate.conjuncts:
+            costs = {number: self._cost(fragment, number) for number in candidate.conjuncts}
+            order = sorted(costs, key=lambda number: (number >= self._guards, costs[number]))
+            kept = self._ordered = fragment, candidate.conjuncts, order
+        return list(kept[2])
 
     def _cost(self, fragment: FragmentReader, number: int) -> float:
         return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)

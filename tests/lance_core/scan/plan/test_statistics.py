@@ -20,11 +20,17 @@ from lance_core.expressions.sql import parse_filter
 from lance_core.file.metadata import read_file_metadata
 from lance_core.proto import file_pb2
 from lance_core.scan.files.cache import FileCache
+from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
 from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.scan_plan import FragmentScan
-from lance_core.scan.plan.statistics import FragmentStatistics, Gatherer
+from lance_core.scan.plan.statistics import (
+    FragmentStatistics,
+    Gatherer,
+    KnownStatistics,
+    TableStatistics,
+)
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.filter_windows import _joined
 from lance_core.scan.session import session_of
@@ -332,3 +338,32 @@ def test_segments_with_few_rows_between_are_read_as_one() -> None:
     assert _joined(near, 11, (0, 1)) == [CandidateRange(0, 20, (0, 1)), CandidateRange(20, 50, (0, 1))]
     assert _joined(near, 0, (0, 1)) == near
     assert _joined([], 5, ()) == []
+
+
+def test_statistics_of_fragments_are_kept_until_a_scan_adds_some(tmp_path: Path) -> None:
+    """Another version, other columns, and other fragments have statistics of their own."""
+    lance.write_dataset(table(), str(tmp_path), data_storage_version="2.1")
+    dataset = lance_core.dataset(tmp_path)
+    files = FileCache()
+
+    def known(dataset: lance_core.LanceDataset, *paths: tuple[str, ...], count: int = 1) -> TableStatistics:
+        snapshot = dataset.snapshot
+        fragments = snapshot.manifest.fragments[:count]
+        opened = [FragmentFiles(snapshot, fragment, files) for fragment in fragments]
+        return KnownStatistics(snapshot, paths, files).of_all(fragments, opened, is_remote=False)
+
+    before = known(dataset, ("a",))
+    assert before.sources == ("none",)
+    assert known(lance_core.dataset(tmp_path), ("a",)) is before
+    assert known(dataset, ("a",), ("s", "x")) is not before
+    gather(dataset, files, [("a",)])
+    after = known(dataset, ("a",))
+    assert after.sources == ("cache",)
+    assert known(dataset, ("a",)) is after
+    dataset.insert(table())
+    newer = known(dataset, ("a",), count=2)
+    assert newer.sources == ("cache", "file")
+    assert newer.starts == (0, ROWS, 2 * ROWS)
+    assert known(dataset, ("a",), count=1).starts == (0, ROWS)
+    dataset.delete("a > 70000")
+    assert known(dataset, ("a",), count=2) is not newer
