@@ -66,6 +66,11 @@ class Reader:
             raise
 
 
+def has_reader() -> bool:
+    """Return whether this thread reads for a `Reader`, which shares the memory of a process with others."""
+    return _reader.get() is not None
+
+
 def look_at_reader() -> None:
     """Raise an error if the reader of this thread has left; see `Reader.look`."""
     reader = _reader.get()

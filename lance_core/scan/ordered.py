@@ -4,7 +4,8 @@ If few rows are wanted, the scan reads only the columns that decide the order, k
 has seen, and takes the other columns of these rows at the end. Memory then grows with the limit, not with the
 table. The scan begins at both ends of the plan, since many tables are sorted by time. The last of the best
 rows is a bound for the other rows: pages without a row before it are not read. Otherwise all rows are read,
-and sorted in memory.
+and sorted in memory. For a caller of a server, they may take half of the memory budget. If there are more,
+only the columns that decide are sorted, and rows are taken in this order.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import pyarrow as pa
 
 from lance_core.encodings.concatenation import concatenated
 from lance_core.encodings.values import take_values
+from lance_core.errors import InvalidInputError
+from lance_core.process.readers import has_reader
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.plan.options import DEFAULT_BATCH_BYTES, ColumnOrdering, ScanOptions
 from lance_core.scan.plan.ordering import reaching
@@ -65,13 +68,73 @@ def ordered_runs(
     # Where rows are hidden from the caller, the batches must not depend on their number.
     few = options.limit is not None if options.guards else wanted < plan.num_rows // _TAKEN_SHARE
     if few and not options.include_deleted_rows:
-        addresses = _best_addresses(snapshot, plan, wanted, budget, files, strategy)
-        projection = project(snapshot.manifest.schema, options)
-        taker = RowTaker(snapshot, projection, files, strategy.trace)
-        chosen = addresses[options.offset or 0 :]
-        yield from taker.batch_runs(chosen, budget, options, read_bytes=_GATHERED_BYTES)
+        addresses = _best_addresses(snapshot, plan, wanted, budget, files, strategy)[options.offset or 0 :]
     else:
-        yield from _sorted_in_memory(snapshot, plan, budget, files, strategy)
+        rows = _all_rows(snapshot, plan, budget, files, strategy)
+        if rows is not None:
+            yield from _sorted_in_memory(rows, snapshot, plan, budget, files, strategy)
+            return
+        addresses = _sorted_addresses(snapshot, plan, budget, files, strategy)
+    projection = project(snapshot.manifest.schema, options)
+    taker = RowTaker(snapshot, projection, files, strategy.trace)
+    yield from taker.batch_runs(addresses, budget, options, read_bytes=_GATHERED_BYTES)
+
+
+def _all_rows(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> pa.Table | None:
+    """Return the rows of a plan in the order of the scan; None if they are too large for a `Reader`."""
+    unordered = replace(plan, options=_unordered(plan.options))
+    if not has_reader():
+        return scan_table(snapshot, unordered, files, strategy)
+    return _rows_within(snapshot, unordered, budget.limit_bytes // 2, budget, files, strategy)
+
+
+def _rows_within(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    most_bytes: int,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+) -> pa.Table | None:
+    """Return the rows of a plan; None if they have more than `most_bytes`."""
+    found: list[pa.RecordBatch] = []
+    num_bytes = 0
+    with (
+        budget.require(0) as reservation,
+        closing(scan_batches(snapshot, plan, budget, files, strategy)) as batches,
+    ):
+        for batch in batches:
+            num_bytes += batch.nbytes
+            if num_bytes > most_bytes:
+                return None
+            found.append(batch)
+            reservation.resize(num_bytes)
+    return pa.Table.from_batches(found, plan.schema)
+
+
+def _sorted_addresses(
+    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+) -> Keys:
+    """Return the addresses of the rows of a plan in order, between its offset and its limit.
+
+    Raises:
+        InvalidInputError: the columns that decide are larger than the memory budget, or deleted rows, which
+            cannot be taken, are among the rows.
+    """
+    options = plan.options
+    keys = None
+    if not options.include_deleted_rows:
+        wanted = _plan_of_keys(snapshot, plan, with_row_address=True)
+        keys = _rows_within(snapshot, wanted, budget.limit_bytes, budget, files, strategy)
+    if keys is None:
+        raise InvalidInputError(
+            "there are too many rows to sort, ask for fewer with a limit or a filter",
+            expected=f"at most {budget.limit_bytes} bytes in the columns of order_by and the row addresses",
+        )
+    addresses: Keys = numbers_of(keys[ROW_ADDRESS].take(_wanted_places(keys, options)))
+    return addresses
 
 
 def _best_addresses(
@@ -170,17 +233,21 @@ def _without_worse(rows: pa.Table, best: pa.Table, ordering: ColumnOrdering) -> 
 
 
 def _sorted_in_memory(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
+    rows: pa.Table,
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
 ) -> Iterator[BatchRun]:
+    """Yield the rows of a plan, which come in the order of the scan."""
     options = plan.options
-    rows = scan_table(snapshot, replace(plan, options=_unordered(options)), files, strategy)
     with budget.require(rows.get_total_buffer_size()):
         if _shows_keys(snapshot, plan):
             keys = rows
         else:
             keys = scan_table(snapshot, _plan_of_keys(snapshot, plan), files, strategy)
-        end = None if options.limit is None else (options.offset or 0) + options.limit
-        places = _places(keys, options.order_by)[options.offset or 0 : end]
+        places = _wanted_places(keys, options)
         del keys
         step = max(1, _GATHERED_BYTES * rows.num_rows // max(rows.nbytes, 1))
         columns = [_joined(column.chunks) for column in rows.columns]
@@ -223,8 +290,11 @@ def _shows_keys(snapshot: Snapshot, plan: ScanPlan) -> bool:
     return {ordering.column_name for ordering in plan.options.order_by} <= set(plan.schema.names)
 
 
-def _places(rows: pa.Table, order_by: Sequence[ColumnOrdering]) -> pa.Array:
-    return sorted_places([rows[ordering.column_name] for ordering in order_by], order_by)
+def _wanted_places(rows: pa.Table, options: ScanOptions) -> pa.Array:
+    """Return the numbers of all rows of a scan in order, between its offset and its limit."""
+    places = sorted_places([rows[ordering.column_name] for ordering in options.order_by], options.order_by)
+    start = options.offset or 0
+    return places[start:] if options.limit is None else places[start : start + options.limit]
 
 
 def _joined(parts: Sequence[pa.Array]) -> list[pa.Array]:

@@ -171,6 +171,24 @@ def test_what_cannot_be_aggregated_is_refused(trips: Trips) -> None:
         trips.remote.scanner(limit=3).aggregate({"n": "count(*)"})
 
 
+def test_rows_beyond_the_memory_limit_are_sorted_or_refused(tmp_path: Path) -> None:
+    """T33: a server sorts rows that do not fit, as long as the columns that decide do."""
+    rng = np.random.default_rng(8)
+    rows = pa.table(
+        {"id": rng.permutation(200_000), "text": [f"a text of row {n:090}" for n in range(200_000)]}
+    )
+    lance_core.write_dataset(rows, tmp_path / "root" / "t.lance")
+    with (
+        serving(tmp_path / "root", tmp_path / "log", "--memory-limit", "16MiB") as server,
+        flight_client.connect(server.uri) as client,
+    ):
+        dataset = client.dataset("t")
+        assert dataset.to_table(order_by=["id"]).equals(rows.sort_by("id"))
+        with pytest.raises(InvalidInputError, match="too many rows to sort"):
+            dataset.to_table(order_by=["text"])
+        assert dataset.head(2, order_by=["text"]).equals(rows.slice(0, 2))
+
+
 def test_too_many_groups_are_refused(tmp_path: Path) -> None:
     """T33: groups have the limit of other answers that a server holds in memory."""
     lance_core.write_dataset(pa.table({"id": range(200_000)}), tmp_path / "root" / "t.lance")

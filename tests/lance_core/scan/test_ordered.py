@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from contextlib import AbstractContextManager
 from decimal import Decimal
 from itertools import product
 from pathlib import Path
@@ -16,6 +17,8 @@ from lance.dataset import ColumnOrdering as TheirOrdering
 
 import lance_core
 from lance_core import ColumnOrdering, LanceDataset
+from lance_core.errors import InvalidInputError
+from lance_core.process.readers import Reader
 from lance_core.scan import ordered
 from support.oracles.comparison import assert_tables_equal
 
@@ -298,3 +301,40 @@ def test_columns_that_no_array_can_hold_are_sorted_in_parts(
     found = ours.scanner(order_by=order)
     assert_tables_equal(expected, found.to_table())
     assert {batch.num_rows for batch in found.to_batches()} <= set(range(701))
+
+
+def waiting() -> AbstractContextManager[None]:
+    """Read for a caller, as a server does."""
+    return Reader(lambda: None, most_bytes=1 << 30).waiting()
+
+
+@pytest.mark.parametrize("name", ["int", "double", "text", "kind", "point", "_rowid"])
+@pytest.mark.parametrize("arguments", [{}, {"limit": 2000, "offset": 10}, {"filter": "int > 20"}], ids=str)
+def test_rows_beyond_the_memory_budget_are_taken_in_order(
+    path: str, ours: LanceDataset, name: str, arguments: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T33: a caller of a server gets the same rows, of which only the columns that decide are in memory."""
+    order = [ColumnOrdering(name, ascending=False)]
+    expected = ours.scanner(order_by=order, **arguments).to_table()
+    small = lance_core.dataset(path, session=lance_core.Session(memory_limit_bytes=expected.nbytes // 2))
+    scan = small.scanner(order_by=order, batch_size=100, **arguments)
+    with waiting(), monkeypatch.context() as patch:
+        patch.setattr(ordered, "_sorted_in_memory", None)
+        found = list(scan.to_batches())
+    assert_tables_equal(expected, pa.Table.from_batches(found))
+    assert max(batch.num_rows for batch in found) == 100
+
+
+def test_a_server_sorts_no_more_than_its_memory_budget(path: str) -> None:
+    """T33: the error says what to do. Who is alone in a process may sort everything."""
+    small = lance_core.dataset(path, session=lance_core.Session(memory_limit_bytes=1 << 14))
+    scan = small.scanner(order_by=["text"], columns=["text", "int"])
+    with (
+        waiting(),
+        pytest.raises(InvalidInputError, match=r"too many rows to sort, ask for fewer.*16384 bytes"),
+    ):
+        list(scan.to_batches())
+    with waiting():
+        few = small.scanner(order_by=["text"], columns=["text", "int"], filter="id < 100").to_table()
+    assert few.num_rows == small.count_rows("id < 100")
+    assert scan.to_table().num_rows == small.count_rows()

@@ -112,7 +112,7 @@ def test_far_rows_are_taken_together(
 def test_rows_that_follow_each_other_are_read_in_one_step(
     version: str, batch_rows: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are those of the reference, whether or not the scan returns the columns of the filter."""
+    """The result is that of the reference, whether or not it has the columns of the filter."""
     numbers = np.arange(50_000)
     rows = pa.table(
         {
