@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -47,9 +48,13 @@ class BatchCutter:
         self.schema = schema
         self._most_bytes = options.batch_bytes
         self._most_rows = options.batch_rows
-        bits = [value_bits(field.type) for field in schema]
-        self._even_bits = sum(width + 1 for width in bits if width is not None)
-        self._uneven = [position for position, width in enumerate(bits) if width is None]
+
+    @cached_property
+    def _widths(self) -> tuple[int, list[int]]:
+        """Bits that one row has in the columns of one width, and the positions of the other columns."""
+        bits = [value_bits(field.type) for field in self.schema]
+        uneven = [position for position, width in enumerate(bits) if width is None]
+        return sum(width + 1 for width in bits if width is not None), uneven
 
     def whole(self, found: ReadBatches, cuts: Counts) -> BatchRun | None:
         """Return all batches between `cuts` as one run; None if one is too large or their sizes differ."""
@@ -103,8 +108,9 @@ class BatchCutter:
         yield from self.cut(columns, cuts)
 
     def _bits_before(self, columns: Sequence[list[pa.Array]], rows: Counts) -> Counts:
-        total = rows * self._even_bits
-        for position in self._uneven:
+        even_bits, uneven = self._widths
+        total = rows * even_bits
+        for position in uneven:
             total = total + _bits_before(columns[position], rows)
         return total
 
