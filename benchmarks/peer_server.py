@@ -5,7 +5,7 @@
     python -m benchmarks.peer_server search PATH    searches a dataset with our library
 
 A ticket of the first two is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null},
-perhaps with "columns", and for the plain server with "filter", "limit" and "offsets" (a take); `{}` gives a
+perhaps with "columns", "filter" and "limit". The plain server also takes "offsets" (a take), and `{}` for a
 stream without rows. A ticket of the third is JSON with the arguments of `nearest`, the vector in base64. The
 first line on stdout is the address.
 """
@@ -15,7 +15,6 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import lance
@@ -56,25 +55,27 @@ class PlainServer(flight.FlightServerBase):
         return flight.RecordBatchStream(scanner.to_reader())
 
 
+_FIELDS = ("dataset", "columns", "filter", "limit")
+"""Fields of a scan command that tell its rows apart."""
+
+
 class MemoryServer(flight.FlightServerBase):
     """Server that sends the same batches as our server, but from memory: the cost of Flight itself."""
 
     def __init__(self, uri: str) -> None:
         super().__init__("grpc://127.0.0.1:0")
         self._source = flight.connect(uri)
-        self._held: tuple[str, Sequence[str] | None, list[pa.Table]] | None = None
+        self._held: tuple[dict[str, object], list[pa.Table]] | None = None
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        """Stream all batches, or those of one endpoint; only the latest projection is kept in memory."""
+        """Stream all batches, or those of one endpoint; only those of the latest scan are kept in memory."""
         asked = json.loads(ticket.ticket)
-        wanted = asked["dataset"], asked.get("columns")
-        if self._held is None or self._held[:2] != wanted:
-            scan = {"dataset": wanted[0]} | ({} if wanted[1] is None else {"columns": wanted[1]})
+        scan = {name: asked[name] for name in _FIELDS if asked.get(name) is not None}
+        if self._held is None or self._held[0] != scan:
             command = flight.FlightDescriptor.for_command(json.dumps({"scan": scan}).encode())
             info = self._source.get_flight_info(command)
-            tables = [self._source.do_get(endpoint.ticket).read_all() for endpoint in info.endpoints]
-            self._held = (*wanted, tables)
-        tables = self._held[2]
+            self._held = scan, [self._source.do_get(each.ticket).read_all() for each in info.endpoints]
+        tables = self._held[1]
         chosen = tables if asked["fragment"] is None else [tables[asked["fragment"]]]
         batches = [batch for table in chosen for batch in table.to_batches()]
         return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(chosen[0].schema, batches))

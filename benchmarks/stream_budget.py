@@ -133,8 +133,7 @@ def readers(dataset: Dataset, request: Request, peers: Peers) -> dict[str, Calla
     scan = {"scan": {"dataset": dataset.name, **request.fields}}
     asked = {"dataset": dataset.name, "fragment": None, "batch_size": None, **request.fields}
     found: dict[str, Callable[[], Taken]] = {OURS: lambda: peers.ours.stream(scan)}
-    if request.memory_line is not None:
-        found[MEMORY] = lambda: peers.memory.stream(asked)
+    found[MEMORY] = lambda: peers.memory.stream(asked)
     for size in BATCH_SIZES:
         found[plain_name(size)] = lambda size=size: peers.plain.stream(asked | {"batch_size": size})
     return found
@@ -235,8 +234,7 @@ def main() -> None:
         for dataset in datasets:
             for request, found, _ in measure_all(dataset, all_servers, options.runs):
                 print_budget(f"{dataset.name}, {request.name}", found)
-                if request.memory_line is not None:
-                    print_parts(found, decode_seconds(dataset, request.fields, options.runs))
+                print_parts(found, decode_seconds(dataset, request.fields, options.runs))
 
 
 if __name__ == "__main__":
