@@ -19,7 +19,9 @@ SHARE  ?= $(shell echo $$((0x$$(git rev-parse HEAD | cut -c 1-7) % $(SHARES)))/$
 unexport PYTHONDONTWRITEBYTECODE
 
 KERNEL_SOURCES := $(shell find lance_core/kernels -name '*.[ch]pp' -o -name '*.h' 2>/dev/null)
-BUILD_INPUTS   := pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)
+# An editable install remembers the file of each module: a module that became a package is installed again.
+PACKAGES       := $(shell find lance_core flight_server flight_client spark_pipeline -name __init__.py 2>/dev/null)
+BUILD_INPUTS   := pyproject.toml CMakeLists.txt $(KERNEL_SOURCES) $(PACKAGES)
 RUN_READY      := $(VENV)/.ready-to-run
 DEV_READY      := $(VENV)/.ready-to-develop
 

@@ -9,25 +9,20 @@ docs/from-pylance.md lists what is missing.
 
     dataset        `dataset` opens a LanceDataset. The class is in lance_dataset, with the methods of the
                    package dataset_methods and of commit.
-    fragment       LanceFragment, with the methods of fragment_changes; fragment_metadata: the description of
-                   a fragment as plain data
+    fragment       LanceFragment, and descriptions of fragments as plain data
     operations     LanceOperation and Transaction; transactions: the same objects from committed messages
     schema         LanceSchema: a schema with the ids of its fields
-    write          `write_dataset`; write_files: data files without a commit; write_arguments: the arguments
-                   that both have
-    file           single data files without a dataset; file_streams: readers and writers;
-                   file_session: all files of a directory; file_metadata: descriptions as plain data
-    blob_descriptors
-                   writers of side files of blobs, and columns that describe such blobs
+    writing        `write_dataset` and `write_fragments`
+    file           single data files without a dataset, and side files of blobs
     merge_insert, optimize, delta, sql, udf, blob, progress
                    objects that methods of a dataset take or return
-    sampler        samples of rows, and rows shared among processes; sharded_batch_iterator: the older way
-    torch          a package: datasets, tensors and ranks for PyTorch
+    sampler        samples of rows, and rows shared among processes
+    torch          datasets, tensors and ranks for PyTorch
     vector         tables of vectors; debug: metadata as text
-    query, indices options of full text queries, and of indices and their training
-    arrow          Arrow types for bfloat16 (bfloat16, bfloat16_values) and images (images)
+    query, indices options of full text queries; indices and the training of their parts
+    arrow          Arrow types for bfloat16 and images, which arrow_types defines
     io_stats       counts of reads and writes
-    late           the import of names at their first use
+    names          the import of names at their first use, and names that are missing
 """
 
 from __future__ import annotations
@@ -68,7 +63,7 @@ from lance_core.api.fragment import (
     RowIdMeta,
 )
 from lance_core.api.io_stats import IOStats, bytes_read_counter, iops_counter
-from lance_core.api.late import import_late
+from lance_core.api.names.late import import_late
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -107,15 +102,16 @@ if TYPE_CHECKING:
         bfloat16_array,
     )
     from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
-    from lance_core.api.blob_descriptors import (
+    from lance_core.api.debug import format_fragment, format_manifest, format_schema, list_transactions
+    from lance_core.api.delta import DatasetDelta
+    from lance_core.api.file import LanceFileReader, LanceFileSession, LanceFileWriter
+    from lance_core.api.file.blob_descriptors import (
         BlobDescriptor,
         BlobDescriptorArrayBuilder,
         DedicatedBlobWriter,
         PackedBlobWriter,
     )
-    from lance_core.api.debug import format_fragment, format_manifest, format_schema, list_transactions
-    from lance_core.api.delta import DatasetDelta
-    from lance_core.api.file import LanceFileReader, LanceFileSession, LanceFileWriter
+    from lance_core.api.fragment.row_id_sequence import RowIdSequence
     from lance_core.api.indices import (
         IndexConfig,
         IndexFileVersion,
@@ -157,7 +153,6 @@ if TYPE_CHECKING:
         Occur,
         PhraseQuery,
     )
-    from lance_core.api.row_id_sequence import RowIdSequence
     from lance_core.api.sampler import (
         FragmentSampler,
         FullScanSampler,
@@ -167,15 +162,15 @@ if TYPE_CHECKING:
         ShardedFragmentSampler,
         maybe_sample,
     )
+    from lance_core.api.sampler.sharded_batch_iterator import ShardedBatchIterator
     from lance_core.api.scanner_builder import ScannerBuilder
     from lance_core.api.schema import LanceField, LanceSchema, json_to_schema, schema_to_json
-    from lance_core.api.sharded_batch_iterator import ShardedBatchIterator
     from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.udf import BatchUDF, batch_udf
     from lance_core.api.vector import validate_vector_index, vec_to_table
     from lance_core.api.vector_partitions import VectorIndexReader
-    from lance_core.api.write import write_dataset
-    from lance_core.api.write_files import write_fragments
+    from lance_core.api.writing.datasets import write_dataset
+    from lance_core.api.writing.fragments import write_fragments
     from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
     from lance_core.maintenance.cleanup import (
         CleanupCandidateFile,
@@ -344,8 +339,8 @@ _LATE = {
     "Blob": "lance_core.api.blob",
     "BlobArray": "lance_core.api.blob",
     "BlobColumn": "lance_core.api.blob",
-    "BlobDescriptor": "lance_core.api.blob_descriptors",
-    "BlobDescriptorArrayBuilder": "lance_core.api.blob_descriptors",
+    "BlobDescriptor": "lance_core.api.file.blob_descriptors",
+    "BlobDescriptorArrayBuilder": "lance_core.api.file.blob_descriptors",
     "BlobFile": "lance_core.api.blob",
     "BlobType": "lance_core.api.blob",
     "BooleanQuery": "lance_core.api.query",
@@ -361,7 +356,7 @@ _LATE = {
     "CompactionTask": "lance_core.api.optimize",
     "DatasetDelta": "lance_core.api.delta",
     "DatasetOptimizer": "lance_core.api.optimize",
-    "DedicatedBlobWriter": "lance_core.api.blob_descriptors",
+    "DedicatedBlobWriter": "lance_core.api.file.blob_descriptors",
     "DocumentGranularity": "lance_core.api.query",
     "EncodedImageArray": "lance_core.api.arrow",
     "EncodedImageType": "lance_core.api.arrow",
@@ -400,15 +395,15 @@ _LATE = {
     "MultiMatchQuery": "lance_core.api.query",
     "NoopFragmentWriteProgress": "lance_core.api.progress",
     "Occur": "lance_core.api.query",
-    "PackedBlobWriter": "lance_core.api.blob_descriptors",
+    "PackedBlobWriter": "lance_core.api.file.blob_descriptors",
     "PandasBFloat16Array": "lance_core.api.arrow",
     "PhraseQuery": "lance_core.api.query",
     "PqModel": "lance_core.api.indices",
     "RewriteResult": "lance_core.api.optimize",
-    "RowIdSequence": "lance_core.api.row_id_sequence",
+    "RowIdSequence": "lance_core.api.fragment.row_id_sequence",
     "Sampler": "lance_core.api.sampler",
     "ScannerBuilder": "lance_core.api.scanner_builder",
-    "ShardedBatchIterator": "lance_core.api.sharded_batch_iterator",
+    "ShardedBatchIterator": "lance_core.api.sampler.sharded_batch_iterator",
     "ShardedBatchSampler": "lance_core.api.sampler",
     "ShardedFixedBatchSampler": "lance_core.api.sampler",
     "ShardedFragmentSampler": "lance_core.api.sampler",
@@ -431,8 +426,8 @@ _LATE = {
     "schema_to_json": "lance_core.api.schema",
     "validate_vector_index": "lance_core.api.vector",
     "vec_to_table": "lance_core.api.vector",
-    "write_dataset": "lance_core.api.write",
-    "write_fragments": "lance_core.api.write_files",
+    "write_dataset": "lance_core.api.writing.datasets",
+    "write_fragments": "lance_core.api.writing.fragments",
 }
 
 __getattr__ = import_late(__name__, _LATE)

@@ -24,8 +24,8 @@ from lance_core.table.transaction import COMMIT_MESSAGE
 from lance_core.table.versions import latest_version
 
 if TYPE_CHECKING:
-    from lance_core.api.file_session import LanceFileSession
-    from lance_core.api.fragment_metadata import FragmentMetadata
+    from lance_core.api.file.session import LanceFileSession
+    from lance_core.api.fragment.metadata import FragmentMetadata
     from lance_core.api.operations import LanceOperation, Transaction
     from lance_core.api.schema import LanceSchema
     from lance_core.proto.transaction_pb2 import Transaction as TransactionMessage
@@ -50,7 +50,7 @@ class Committing(OpenedDataset):
 
     def new_file_session(self) -> LanceFileSession:
         """Return readers and writers of single files below the dataset. Data files are in `data/`."""
-        from lance_core.api.file_session import LanceFileSession  # late: most processes only read
+        from lance_core.api.file.session import LanceFileSession  # late: most processes only read
 
         return LanceFileSession.of_storage(self._snapshot.storage)
 

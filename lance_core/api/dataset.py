@@ -24,7 +24,7 @@ from lance_core.api.dataset_methods.opened import Reference
 from lance_core.api.dataset_methods.row_changes import DeleteResult, UpdateResult
 from lance_core.api.dataset_methods.tags_and_branches import Branch, Branches, Tag, Tags
 from lance_core.api.lance_dataset import LanceDataset
-from lance_core.api.late import import_late
+from lance_core.api.names.late import import_late
 from lance_core.arguments import named
 from lance_core.errors import ArgumentTypeError, DatasetNotFoundError, InvalidInputError
 from lance_core.hints import did_you_mean, near_names
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from lance_core.api.scanner_builder import ScannerBuilder
     from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.vector_partitions import VectorIndexReader
-    from lance_core.api.write import write_dataset
+    from lance_core.api.writing.datasets import write_dataset
     from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
 
 __all__ = [
@@ -106,7 +106,7 @@ __getattr__ = import_late(
         "SqlQueryBuilder": "lance_core.api.sql",
         "Transaction": "lance_core.api.operations",
         "VectorIndexReader": "lance_core.api.vector_partitions",
-        "write_dataset": "lance_core.api.write",
+        "write_dataset": "lance_core.api.writing.datasets",
     },
 )
 

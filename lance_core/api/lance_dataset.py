@@ -18,7 +18,7 @@ from lance_core.api.dataset_methods.reading import Reading
 from lance_core.api.dataset_methods.row_changes import RowChanges
 from lance_core.api.dataset_methods.tags_and_branches import Branches, Tags
 from lance_core.api.fragment import LanceFragment
-from lance_core.api.late import refuse_missing
+from lance_core.api.names.late import refuse_missing
 from lance_core.errors import ArgumentTypeError, DatasetNotFoundError
 from lance_core.storage import storage_for
 from lance_core.table.bases import DatasetBasePath
@@ -26,7 +26,7 @@ from lance_core.table.snapshot import open_kept
 
 if TYPE_CHECKING:
     from lance_core.api.optimize import DatasetOptimizer
-    from lance_core.api.write_arguments import WriteArguments
+    from lance_core.api.writing.arguments import WriteArguments
 
 
 class LanceDataset(Reading, BlobReads, RowChanges, ColumnChanges, History, Facts, Committing):
@@ -174,7 +174,7 @@ class LanceDataset(Reading, BlobReads, RowChanges, ColumnChanges, History, Facts
         **arguments: Unpack[WriteArguments],
     ) -> None:
         """Write a new version on top of this one and move to it; arguments are those of `write_dataset`."""
-        from lance_core.api.write_arguments import write_version  # late: most processes only read
+        from lance_core.api.writing.arguments import write_version  # late: most processes only read
 
         self._snapshot = self._bound(write_version(data, self, schema, mode, **arguments))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
 
 import pyarrow as pa
 
-from lance_core.api.late import refuse_missing
+from lance_core.api.names.late import refuse_missing
 from lance_core.api.transactions import from_message
 from lance_core.arguments import named_arguments, refuse_wrong_types
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyroaring
 
 from lance_core.api.bitmap import Bitmap
-from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
-from lance_core.api.late import refuse_missing
+from lance_core.api.fragment.metadata import DataFile, FragmentMetadata
+from lance_core.api.names.late import refuse_missing
 from lance_core.api.schema import LanceSchema
 from lance_core.arguments import refuse_wrong_types
 from lance_core.commit.index_section import coverage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
-from lance_core.api.fragment import fragment_ids
+from lance_core.api.fragment.lance_fragment import fragment_ids
 from lance_core.api.scans import scan_of
 from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_core.api.late import import_late
+from lance_core.api.names.late import import_late
 
 if TYPE_CHECKING:
     from lance_core.changes.columns.add import add_columns, add_null_columns

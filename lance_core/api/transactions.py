@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from lance_core.api.fragment_metadata import DataFile, FragmentMetadata
+from lance_core.api.fragment.metadata import DataFile, FragmentMetadata
 from lance_core.api.operations import Index, LanceOperation, Transaction
 from lance_core.api.schema import LanceSchema
 from lance_core.changes.rows.row_change import COUNTS

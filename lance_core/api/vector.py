@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from lance_core.api.late import absent_from
+from lance_core.api.names.late import absent_from
 from lance_core.errors import ArgumentTypeError, InvalidInputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@
     row_changes         insert, delete, update, merge
     column_changes      add, alter, drop, merge
     history             versions, clones, settings; tags_and_branches: the objects of `tags` and `branches`
-    indexing            the list of indices; index_building and index_training: building them
+    indexing            the list of indices; index_building: building them
 
 Most processes only read, so code that only changes need is imported at the first change.
 """

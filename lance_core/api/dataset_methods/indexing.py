@@ -16,7 +16,7 @@ from lance_core.table.indices import IndexDescription, IndexSegmentDescription
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from lance_core.api.dataset_methods.index_training import IvfModel
+    from lance_core.api.indices.training import IvfModel
 
 
 class IndexInformation(TypedDict):
@@ -98,7 +98,7 @@ class Indexing(OpenedDataset):
             InvalidInputError: It is no vector index, or it has no data yet.
             CorruptFileError: A file of the index is damaged.
         """
-        from lance_core.api.dataset_methods.index_training import (  # late: it is rarely needed
+        from lance_core.api.indices.training import (  # late: it is rarely needed
             IvfModel,
             vector_array,
         )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lance_core.api.dataset_methods.arrow_dataset import ArrowDataset
 from lance_core.api.dataset_methods.opened import OpenedDataset
-from lance_core.api.fragment import LanceFragment, fragment_ids
+from lance_core.api.fragment.lance_fragment import LanceFragment, fragment_ids
 from lance_core.api.scans import scan_of
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.bind import bind_filter

@@ -16,7 +16,7 @@ import pytest
 
 import lance_core
 from lance_core.api.arrow import BFloat16, BFloat16Array, BFloat16Type, bfloat16_array, cast
-from lance_core.api.bfloat16 import PandasBFloat16Array, PandasBFloat16Type
+from lance_core.api.arrow_types.bfloat16 import PandasBFloat16Array, PandasBFloat16Type
 from lance_core.errors import InvalidInputError
 from support.oracles.own_types import own_types_registered
 from support.runs.each_case import each_case

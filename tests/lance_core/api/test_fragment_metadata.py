@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.api.row_id_sequence import RowIdSequence
+from lance_core.api.fragment.row_id_sequence import RowIdSequence
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from support.runs.each_case import each_case
 

@@ -1,6 +1,12 @@
-"""Single data files without a dataset, with the names and arguments of the reference library."""
+"""Single data files without a dataset, with the names and arguments of `lance.file`.
 
-from lance_core.api.file_metadata import (
+streams           readers and writers of one file
+session           all files of one directory
+metadata          descriptions of files as plain data
+blob_descriptors  side files of blobs, and columns that describe the blobs in them
+"""
+
+from lance_core.api.file.metadata import (
     LanceBufferDescriptor,
     LanceColumnMetadata,
     LanceColumnStatistics,
@@ -8,8 +14,8 @@ from lance_core.api.file_metadata import (
     LanceFileStatistics,
     LancePageMetadata,
 )
-from lance_core.api.file_session import LanceFileSession, ListResult
-from lance_core.api.file_streams import LanceFileReader, LanceFileWriter, ReaderResults
+from lance_core.api.file.session import LanceFileSession, ListResult
+from lance_core.api.file.streams import LanceFileReader, LanceFileWriter, ReaderResults
 from lance_core.write.dataset_options import STABLE
 
 __all__ = [

@@ -55,6 +55,6 @@ def refuse_missing(class_name: str) -> Callable[[object, str], object]:
 def _missing(place: str, name: str) -> AttributeError | None:
     if name.startswith("_"):
         return None  # Python itself asks for many such names
-    from lance_core.api.missing import missing_name  # late: few processes use a name that is missing
+    from lance_core.api.names.missing import missing_name  # late: few processes use a name that is missing
 
     return missing_name(place, name)

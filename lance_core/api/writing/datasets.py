@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from lance_core.api.lance_dataset import LanceDataset
-from lance_core.api.namespaces import refuse_namespaces
+from lance_core.api.names.namespaces import refuse_namespaces
 from lance_core.api.progress import FragmentWriteProgress
-from lance_core.api.write_arguments import storage_version, write_version
+from lance_core.api.writing.arguments import storage_version, write_version
 from lance_core.arguments import named
 from lance_core.errors import ArgumentTypeError
 from lance_core.maintenance.auto_cleanup import AutoCleanupConfig

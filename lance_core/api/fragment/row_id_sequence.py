@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from lance_core.api.fragment_metadata import RowIdMeta
+from lance_core.api.fragment.metadata import RowIdMeta
 from lance_core.commit.lineage_encoding import encode_row_ids
 from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.number_sets import distinct

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from lance_core.api.file_streams import LanceFileReader, LanceFileWriter
-from lance_core.api.namespaces import refuse_namespaces
+from lance_core.api.file.streams import LanceFileReader, LanceFileWriter
+from lance_core.api.names.namespaces import refuse_namespaces
 from lance_core.arguments import named_arguments
 from lance_core.errors import (
     FileMissingError,
@@ -21,7 +21,7 @@ from lance_core.errors import (
 from lance_core.storage import Storage, storage_for
 
 if TYPE_CHECKING:
-    from lance_core.api.blob_descriptors import DedicatedBlobWriter, PackedBlobWriter
+    from lance_core.api.file.blob_descriptors import DedicatedBlobWriter, PackedBlobWriter
 
 _PIECE_BYTES = 8 << 20
 
@@ -97,7 +97,7 @@ class LanceFileSession:
         Raises:
             InvalidInputError: The path or the id is not valid.
         """
-        from lance_core.api.blob_descriptors import PackedBlobWriter  # late: it is rarely needed
+        from lance_core.api.file.blob_descriptors import PackedBlobWriter  # late: it is rarely needed
 
         return PackedBlobWriter(self._storage, _relative(path), blob_id)
 
@@ -105,7 +105,7 @@ class LanceFileSession:
         """Return a writer of a side file with one blob; arguments and errors are those of
         `open_packed_blob_writer`.
         """
-        from lance_core.api.blob_descriptors import DedicatedBlobWriter  # late, too
+        from lance_core.api.file.blob_descriptors import DedicatedBlobWriter  # late, too
 
         return DedicatedBlobWriter(self._storage, _relative(path), blob_id)
 

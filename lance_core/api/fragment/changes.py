@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_core.api.dataset_methods.column_changes import new_columns, table_of
 from lance_core.api.dataset_methods.opened import OpenedDataset
-from lance_core.api.fragment_metadata import FragmentMetadata
+from lance_core.api.fragment.metadata import FragmentMetadata
 from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError
 from lance_core.number_sets import bitmap_of
@@ -85,8 +85,8 @@ class FragmentChanges:
         """
         # Late: most processes only read.
         from lance_core.api.progress import with_fragment_id
-        from lance_core.api.write_arguments import storage_version
-        from lance_core.api.write_files import write_fragments
+        from lance_core.api.writing.arguments import storage_version
+        from lance_core.api.writing.fragments import write_fragments
         from lance_core.write.batch_sources import batches_of
 
         given, batches = batches_of(data, schema)

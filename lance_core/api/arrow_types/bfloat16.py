@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pandas.api.extensions import ExtensionArray, ExtensionDtype, register_extension_dtype, take
 from pandas.api.indexers import check_array_indexer
 
-from lance_core.api.bfloat16_values import BFloat16, round_to_bfloat16, widen
+from lance_core.api.arrow_types.bfloat16_values import BFloat16, round_to_bfloat16, widen
 from lance_core.errors import InvalidInputError
 from lance_core.schema.logical_types import BFLOAT16
 

@@ -1,4 +1,4 @@
-"""Options and results of building indices, with the names of `lance.indices` of the reference."""
+"""Kinds of indices with their options, and segments of indices."""
 
 from __future__ import annotations
 
@@ -9,26 +9,15 @@ from typing import Any
 
 from pyroaring import FrozenBitMap
 
-from lance_core.api.dataset_methods.index_training import IndicesBuilder, IvfModel, PqModel
-from lance_core.api.late import absent_from
 from lance_core.errors import InvalidInputError
-from lance_core.table.indices import IndexSegmentDescription
 
 __all__ = [
     "IndexConfig",
     "IndexFileVersion",
     "IndexSegment",
-    "IndexSegmentDescription",
-    "IndicesBuilder",
-    "IvfModel",
-    "PqModel",
     "SupportedDistributedIndices",
     "build_rq_model",
 ]
-
-
-def __getattr__(name: str) -> object:
-    raise absent_from(__name__, name)
 
 
 @dataclass

@@ -10,7 +10,13 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from lance_core.api.dataset import LanceDataset
-from lance_core.api.sampler import Columns, Sampler, ShardedBatchSampler, ShardedFragmentSampler, open_source
+from lance_core.api.sampler.samplers import (
+    Columns,
+    Sampler,
+    ShardedBatchSampler,
+    ShardedFragmentSampler,
+    open_source,
+)
 from lance_core.errors import InvalidInputError
 
 __all__ = ["ShardedBatchIterator"]

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from lance_core.api.file_metadata import LanceFileMetadata, LanceFileStatistics, describe, sizes
-from lance_core.api.namespaces import refuse_namespaces
+from lance_core.api.file.metadata import LanceFileMetadata, LanceFileStatistics, describe, sizes
+from lance_core.api.names.namespaces import refuse_namespaces
 from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedFeatureError
 from lance_core.file.footer import FileVersion
 from lance_core.scan.single_file import SingleFile

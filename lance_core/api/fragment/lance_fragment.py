@@ -1,4 +1,4 @@
-"""Fragments of a dataset as a caller holds them, with the names and arguments of the reference library."""
+"""A fragment as a caller holds it, with the names and arguments of the reference library."""
 
 from __future__ import annotations
 
@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.api.fragment_changes import FragmentChanges
-from lance_core.api.fragment_metadata import (
-    DataFile,
-    DeletionFile,
-    FragmentMetadata,
-    RowDatasetVersionMeta,
-    RowIdMeta,
-)
-from lance_core.api.fragment_session import FragmentSession
-from lance_core.api.late import import_late, refuse_missing
+from lance_core.api.fragment.changes import FragmentChanges
+from lance_core.api.fragment.metadata import DataFile, FragmentMetadata
+from lance_core.api.fragment.session import FragmentSession
+from lance_core.api.names.late import refuse_missing
 from lance_core.api.scans import scan_of
 from lance_core.arguments import named_arguments
 from lance_core.errors import ArgumentTypeError
@@ -29,29 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow.compute as pc
 
-    from lance_core.api.row_id_sequence import RowIdSequence
-    from lance_core.api.write_files import write_fragments
-
-
-__all__ = [
-    "DataFile",
-    "DeletionFile",
-    "FragmentMetadata",
-    "FragmentSession",
-    "LanceFragment",
-    "RowDatasetVersionMeta",
-    "RowIdMeta",
-    "RowIdSequence",
-    "write_fragments",
-]
-
-__getattr__ = import_late(
-    __name__,
-    {
-        "RowIdSequence": "lance_core.api.row_id_sequence",
-        "write_fragments": "lance_core.api.write_files",
-    },
-)
+__all__ = ["LanceFragment", "fragment_ids"]
 
 
 @named_arguments

@@ -21,19 +21,17 @@ from lance_core.api.fragment import LanceFragment
 from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.projection import ROW_ID
-from lance_core.scan.samples import PrioritizedItem, regrouped, reservoir_sampling, shuffled, spread_runs
+from lance_core.scan.samples import regrouped, shuffled, spread_runs
 from lance_core.scan.scanner import row_taker
 
 __all__ = [
     "FragmentSampler",
     "FullScanSampler",
-    "PrioritizedItem",
     "Sampler",
     "ShardedBatchSampler",
     "ShardedFixedBatchSampler",
     "ShardedFragmentSampler",
     "maybe_sample",
-    "reservoir_sampling",
 ]
 
 Columns = list[str] | dict[str, str] | None
