@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.api.dataset_methods.column_changes import new_columns, table_of
-from lance_core.api.dataset_methods.opened import OpenedDataset
+from lance_core.api.dataset.methods.column_changes import new_columns, table_of
+from lance_core.api.dataset.methods.opened import OpenedDataset
 from lance_core.api.fragment.metadata import FragmentMetadata
 from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from lance_core.api.dataset.scans import scan_of
 from lance_core.api.fragment.changes import FragmentChanges
 from lance_core.api.fragment.metadata import DataFile, FragmentMetadata
 from lance_core.api.fragment.session import FragmentSession
 from lance_core.api.names.late import refuse_missing
-from lance_core.api.scans import scan_of
 from lance_core.arguments import named_arguments
 from lance_core.errors import ArgumentTypeError
 from lance_core.scan.arguments import pandas_arguments

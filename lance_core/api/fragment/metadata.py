@@ -16,7 +16,7 @@ from lance_core.proto import table_pb2
 from lance_core.table.deletions import path_of
 
 if TYPE_CHECKING:
-    from lance_core.api.dataset_methods.opened import OpenedDataset
+    from lance_core.api.dataset.methods.opened import OpenedDataset
 
 _ARRAY, _BITMAP = "array", "bitmap"
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 import pyarrow as pa
 
-from lance_core.api.dataset_methods.opened import OpenedDataset
+from lance_core.api.dataset.methods.opened import OpenedDataset
 from lance_core.api.progress import FragmentWriteProgress, observer_of
 from lance_core.errors import ArgumentTypeError, InvalidInputError, TooLargeError
 from lance_core.file.external_blobs import ExternalBlobs

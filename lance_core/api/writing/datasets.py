@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.api.lance_dataset import LanceDataset
+from lance_core.api.dataset.lance_dataset import LanceDataset
 from lance_core.api.names.namespaces import refuse_namespaces
 from lance_core.api.progress import FragmentWriteProgress
 from lance_core.api.writing.arguments import storage_version, write_version

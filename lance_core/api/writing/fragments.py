@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from lance_core.api.dataset_methods.opened import OpenedDataset
+from lance_core.api.dataset.methods.opened import OpenedDataset
+from lance_core.api.dataset.operations import LanceOperation, Transaction
 from lance_core.api.fragment.metadata import FragmentMetadata
 from lance_core.api.names.namespaces import refuse_namespaces
-from lance_core.api.operations import LanceOperation, Transaction
 from lance_core.api.progress import FragmentWriteProgress
 from lance_core.api.schema import LanceSchema
 from lance_core.api.writing.arguments import storage_version, write_destination, write_options

@@ -21,7 +21,7 @@ import pyarrow.dataset as pads
 import pytest
 
 import lance_core
-from lance_core.api.dataset_methods.arrow_dataset import ArrowDataset
+from lance_core.api.dataset.methods.arrow_dataset import ArrowDataset
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 NUMBERS = [None, 0, -1, 1, 2, 3, 7, 100]

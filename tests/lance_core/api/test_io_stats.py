@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.api.io_stats import IOStats
+from lance_core.api.dataset.io_stats import IOStats
 
 NOTHING = IOStats(0, 0, 0, 0)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict
 
 import pyarrow as pa
 
-from lance_core.api.dataset_methods.opened import OpenedDataset
+from lance_core.api.dataset.methods.opened import OpenedDataset
 from lance_core.errors import InvalidInputError
 from lance_core.schema.paths import check_names
 

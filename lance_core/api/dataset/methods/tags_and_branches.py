@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TypedDict, TypeVar, cast
 
-from lance_core.api.dataset_methods.opened import OpenedDataset, Reference
+from lance_core.api.dataset.methods.opened import OpenedDataset, Reference
 from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError
 from lance_core.table.refs import list_branches, list_tags, read_tag

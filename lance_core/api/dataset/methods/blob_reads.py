@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from lance_core.api.dataset_methods.opened import OpenedDataset
+from lance_core.api.dataset.methods.opened import OpenedDataset
 from lance_core.errors import ArgumentTypeError, InvalidInputError
 from lance_core.scan.read.blobs import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lance_core.scan.session import session_of

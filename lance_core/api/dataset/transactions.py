@@ -1,4 +1,4 @@
-"""Transactions of versions: messages are turned into the objects of `lance_core.api.operations`."""
+"""Transactions of versions: messages are turned into the objects of `lance_core.api.dataset.operations`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
+from lance_core.api.dataset.operations import Index, LanceOperation, Transaction
 from lance_core.api.fragment.metadata import DataFile, FragmentMetadata
-from lance_core.api.operations import Index, LanceOperation, Transaction
 from lance_core.api.schema import LanceSchema
 from lance_core.changes.rows.row_change import COUNTS
 from lance_core.errors import CommitConflictError

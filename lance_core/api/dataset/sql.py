@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 import pyarrow as pa
 
-from lance_core.api.dataset_methods.arrow_dataset import ArrowDataset
-from lance_core.api.sql_functions import register_functions
+from lance_core.api.dataset.methods.arrow_dataset import ArrowDataset
+from lance_core.api.dataset.sql_functions import register_functions
 from lance_core.arguments import named_arguments, refuse_wrong_types
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
 from lance_core.scan.arguments import scan_options

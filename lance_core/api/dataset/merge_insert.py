@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
 
 import pyarrow as pa
 
+from lance_core.api.dataset.transactions import from_message
 from lance_core.api.names.late import refuse_missing
-from lance_core.api.transactions import from_message
 from lance_core.arguments import named_arguments, refuse_wrong_types
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.changes.rows.key_matches import key_fields
@@ -23,8 +23,8 @@ from lance_core.errors import ArgumentTypeError, InvalidInputError, UnsupportedF
 from lance_core.write.targets import TargetBases
 
 if TYPE_CHECKING:
-    from lance_core.api.dataset_methods.opened import OpenedDataset
-    from lance_core.api.operations import Transaction
+    from lance_core.api.dataset.methods.opened import OpenedDataset
+    from lance_core.api.dataset.operations import Transaction
 
 
 class ExecuteResult(TypedDict):

@@ -1,4 +1,4 @@
-"""The opening of datasets, and the names of the reference's module of this name."""
+"""The opening of datasets."""
 
 from __future__ import annotations
 
@@ -7,108 +7,22 @@ import warnings
 from collections.abc import Mapping
 from datetime import datetime
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from lance_core.api.commit import BulkCommitResult
-from lance_core.api.dataset_methods.column_changes import AlterColumn
-from lance_core.api.dataset_methods.facts import (
-    DatasetStats,
-    DataStatistics,
-    FieldStatistics,
-    LanceStats,
-    VersionRef,
-)
-from lance_core.api.dataset_methods.history import Version
-from lance_core.api.dataset_methods.indexing import IndexInformation
-from lance_core.api.dataset_methods.opened import Reference
-from lance_core.api.dataset_methods.row_changes import DeleteResult, UpdateResult
-from lance_core.api.dataset_methods.tags_and_branches import Branch, Branches, Tag, Tags
-from lance_core.api.lance_dataset import LanceDataset
-from lance_core.api.names.late import import_late
+from lance_core.api.dataset.lance_dataset import LanceDataset
+from lance_core.api.dataset.methods.opened import Reference
 from lance_core.arguments import named
 from lance_core.errors import ArgumentTypeError, DatasetNotFoundError, InvalidInputError
 from lance_core.hints import did_you_mean, near_names
-from lance_core.scan.plan.options import ColumnOrdering
-from lance_core.scan.plan.search_filter import VectorSearchQuery
-from lance_core.scan.scanner import LanceScanner
 from lance_core.scan.session import Session
 from lance_core.storage import CommitLock, check_lock, scheme_of
 from lance_core.table.snapshot import version_before
-from lance_core.table.transaction import COMMIT_MESSAGE
 from lance_core.table.versions import VERSIONS
 
-if TYPE_CHECKING:
-    from lance_core.api.delta import DatasetDelta
-    from lance_core.api.merge_insert import ExecuteResult, MergeInsertBuilder
-    from lance_core.api.operations import Index, IndexFile, LanceOperation, Transaction
-    from lance_core.api.optimize import DatasetOptimizer
-    from lance_core.api.scanner_builder import ScannerBuilder
-    from lance_core.api.sql import SqlQuery, SqlQueryBuilder
-    from lance_core.api.vector_partitions import VectorIndexReader
-    from lance_core.api.writing.datasets import write_dataset
-    from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
+__all__ = ["dataset"]
 
-__all__ = [
-    "LANCE_COMMIT_MESSAGE_KEY",
-    "AlterColumn",
-    "AutoCleanupConfig",
-    "Branch",
-    "Branches",
-    "BulkCommitResult",
-    "ColumnOrdering",
-    "DataStatistics",
-    "DatasetDelta",
-    "DatasetOptimizer",
-    "DatasetStats",
-    "DeleteResult",
-    "ExecuteResult",
-    "FieldStatistics",
-    "Index",
-    "IndexFile",
-    "IndexInformation",
-    "LanceDataset",
-    "LanceOperation",
-    "LanceScanner",
-    "LanceStats",
-    "MergeInsertBuilder",
-    "ScannerBuilder",
-    "SqlQuery",
-    "SqlQueryBuilder",
-    "Tag",
-    "Tags",
-    "Transaction",
-    "UpdateResult",
-    "VectorIndexReader",
-    "VectorSearchQuery",
-    "Version",
-    "VersionRef",
-    "dataset",
-    "write_dataset",
-]
-
-LANCE_COMMIT_MESSAGE_KEY = COMMIT_MESSAGE
 _CACHE_ENTRY_BYTES = 20 << 20
 """Bytes that the reference counts for an entry of `index_cache_size`."""
-
-__getattr__ = import_late(
-    __name__,
-    {
-        "AutoCleanupConfig": "lance_core.maintenance.auto_cleanup",
-        "DatasetDelta": "lance_core.api.delta",
-        "DatasetOptimizer": "lance_core.api.optimize",
-        "ExecuteResult": "lance_core.api.merge_insert",
-        "Index": "lance_core.api.operations",
-        "IndexFile": "lance_core.api.operations",
-        "LanceOperation": "lance_core.api.operations",
-        "MergeInsertBuilder": "lance_core.api.merge_insert",
-        "ScannerBuilder": "lance_core.api.scanner_builder",
-        "SqlQuery": "lance_core.api.sql",
-        "SqlQueryBuilder": "lance_core.api.sql",
-        "Transaction": "lance_core.api.operations",
-        "VectorIndexReader": "lance_core.api.vector_partitions",
-        "write_dataset": "lance_core.api.writing.datasets",
-    },
-)
 
 
 @named

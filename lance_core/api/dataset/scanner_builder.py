@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from lance_core.api.dataset.scans import scan_of
 from lance_core.api.fragment.lance_fragment import fragment_ids
-from lance_core.api.scans import scan_of
 from lance_core.arguments import named_arguments
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.plan.bind_nearest import bind_nearest
 from lance_core.scan.scanner import LanceScanner
 
 if TYPE_CHECKING:
-    from lance_core.api.dataset_methods.opened import OpenedDataset
+    from lance_core.api.dataset.methods.opened import OpenedDataset
     from lance_core.scan.plan.options import ColumnOrdering
     from lance_core.scan.statistics import ScanStatistics
 

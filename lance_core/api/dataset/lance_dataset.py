@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import pyarrow as pa
 
-from lance_core.api.commit import Committing
-from lance_core.api.dataset_methods.blob_reads import BlobReads
-from lance_core.api.dataset_methods.column_changes import ColumnChanges
-from lance_core.api.dataset_methods.facts import Facts
-from lance_core.api.dataset_methods.history import History
-from lance_core.api.dataset_methods.opened import Reference
-from lance_core.api.dataset_methods.reading import Reading
-from lance_core.api.dataset_methods.row_changes import RowChanges
-from lance_core.api.dataset_methods.tags_and_branches import Branches, Tags
+from lance_core.api.dataset.methods.blob_reads import BlobReads
+from lance_core.api.dataset.methods.column_changes import ColumnChanges
+from lance_core.api.dataset.methods.commits import Committing
+from lance_core.api.dataset.methods.facts import Facts
+from lance_core.api.dataset.methods.history import History
+from lance_core.api.dataset.methods.opened import Reference
+from lance_core.api.dataset.methods.reading import Reading
+from lance_core.api.dataset.methods.row_changes import RowChanges
+from lance_core.api.dataset.methods.tags_and_branches import Branches, Tags
 from lance_core.api.fragment import LanceFragment
 from lance_core.api.names.late import refuse_missing
 from lance_core.errors import ArgumentTypeError, DatasetNotFoundError

@@ -13,7 +13,7 @@ from lance_core.index.vector.opened import OpenVectorSegment
 from lance_core.scan.session import session_of
 
 if TYPE_CHECKING:
-    from lance_core.api.dataset_methods.opened import OpenedDataset
+    from lance_core.api.dataset.methods.opened import OpenedDataset
 
 __all__ = ["VectorIndexReader"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from lance_core.api.operations import Transaction
-from lance_core.api.transactions import from_message
+from lance_core.api.dataset.operations import Transaction
+from lance_core.api.dataset.transactions import from_message
 from lance_core.scan.arguments import scan_options
 from lance_core.scan.changes import Changes, RowSet
 from lance_core.scan.plan.projection import CREATED_AT, LAST_UPDATED_AT, ROW_ID

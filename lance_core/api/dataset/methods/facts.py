@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
-from lance_core.api.dataset_methods.index_building import IndexBuilding
-from lance_core.api.io_stats import IOStats
+from lance_core.api.dataset.io_stats import IOStats
+from lance_core.api.dataset.methods.index_building import IndexBuilding
 from lance_core.arguments import named_arguments
 from lance_core.scan.session import Session, session_of
 from lance_core.table.versions import list_versions

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from uuid import UUID
 
-from lance_core.api.dataset_methods.indexing import Indexing
+from lance_core.api.dataset.methods.indexing import Indexing
 from lance_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from lance_core.api.dataset.operations import Index
     from lance_core.api.indices import IndexConfig
-    from lance_core.api.operations import Index
     from lance_core.api.progress import IndexProgress
     from lance_core.changes.indexing.segment import IndexRequest
     from lance_core.index.progress import Observer
@@ -187,7 +187,7 @@ class IndexBuilding(Indexing):
         """
         if fragment_ids is None:
             raise InvalidInputError("create_index_uncommitted requires fragment_ids")
-        from lance_core.api.operations import Index  # late: most processes only read
+        from lance_core.api.dataset.operations import Index  # late: most processes only read
         from lance_core.changes.indexing.segment import build_segment
 
         options = _vector_options(
@@ -256,7 +256,7 @@ class IndexBuilding(Indexing):
             InvalidInputError: There are no segments, or they are of different kinds or index different
                 columns.
         """
-        from lance_core.api.operations import Index  # late: most processes only read
+        from lance_core.api.dataset.operations import Index  # late: most processes only read
         from lance_core.changes.indexing.optimize import merge_segments
 
         messages = [segment.to_message() for segment in segments]

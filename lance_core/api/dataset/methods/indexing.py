@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from uuid import UUID
 
 from lance_core.api.bitmap import Bitmap
-from lance_core.api.dataset_methods.opened import OpenedDataset
+from lance_core.api.dataset.methods.opened import OpenedDataset
 from lance_core.errors import InvalidInputError
 from lance_core.table.indices import IndexDescription, IndexSegmentDescription
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
-from lance_core.api.dataset_methods.opened import OpenedDataset, Reference, branch_uri
+from lance_core.api.dataset.methods.opened import OpenedDataset, Reference, branch_uri
 from lance_core.errors import InvalidInputError
 from lance_core.scan.history import summarize_version
 from lance_core.storage import Storage, storage_for
@@ -17,7 +17,7 @@ from lance_core.table.snapshot import Snapshot, open_snapshot, read_manifests
 from lance_core.table.versions import latest_version, list_versions, listed_manifests
 
 if TYPE_CHECKING:
-    from lance_core.api.operations import Transaction
+    from lance_core.api.dataset.operations import Transaction
     from lance_core.changes.settings import Entries
     from lance_core.maintenance.cleanup import CleanupExplanation, CleanupStats
 
@@ -172,7 +172,7 @@ class History(OpenedDataset):
         Raises:
             DatasetNotFoundError: There is no such version.
         """
-        from lance_core.api.transactions import transaction_of
+        from lance_core.api.dataset.transactions import transaction_of
 
         return transaction_of(open_snapshot(self._storage, version, self.snapshot.open_base))
 

@@ -1,6 +1,6 @@
 """Operations of a commit, with the names and arguments of the reference library.
 
-`lance_core.api.transactions` makes the same objects from committed transactions.
+`lance_core.api.dataset.transactions` makes the same objects from committed transactions.
 """
 
 from __future__ import annotations

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypedDict
 
-from lance_core.api.dataset_methods.opened import OpenedDataset
+from lance_core.api.dataset.methods.opened import OpenedDataset
 from lance_core.changes.retry import CONFLICT_RETRIES, RETRY_TIMEOUT
 from lance_core.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-    from lance_core.api.delta import DatasetDelta
-    from lance_core.api.merge_insert import MergeInsertBuilder
+    from lance_core.api.dataset.delta import DatasetDelta
+    from lance_core.api.dataset.merge_insert import MergeInsertBuilder
 
 
 class DeleteResult(TypedDict):
@@ -130,7 +130,7 @@ class RowChanges(OpenedDataset):
             InvalidInputError: There is no such column, or no column is named and there is no primary key.
             UnsupportedFeatureError: Rows cannot be matched by a column of this type.
         """
-        from lance_core.api.merge_insert import MergeInsertBuilder
+        from lance_core.api.dataset.merge_insert import MergeInsertBuilder
 
         keys = () if on is None else (on,) if isinstance(on, str) else tuple(on)
         return MergeInsertBuilder(self, keys)
@@ -154,7 +154,7 @@ class RowChanges(OpenedDataset):
             UnsupportedFeatureError: The versions lack the data that a comparison needs; see
                 `lance_core.scan.changes.compare_versions`.
         """
-        from lance_core.api.delta import DatasetDelta
+        from lance_core.api.dataset.delta import DatasetDelta
         from lance_core.scan.changes import compare_versions
 
         if compared_against is not None and begin_version is None and end_version is None:

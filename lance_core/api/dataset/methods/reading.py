@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from lance_core.api.dataset_methods.arrow_dataset import ArrowDataset
-from lance_core.api.dataset_methods.opened import OpenedDataset
+from lance_core.api.dataset.methods.arrow_dataset import ArrowDataset
+from lance_core.api.dataset.methods.opened import OpenedDataset
+from lance_core.api.dataset.scans import scan_of
 from lance_core.api.fragment.lance_fragment import LanceFragment, fragment_ids
-from lance_core.api.scans import scan_of
 from lance_core.errors import InvalidInputError
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
@@ -22,7 +22,7 @@ from lance_core.scan.scanner import LanceScanner, row_taker
 from lance_core.scan.take.keys import as_keys
 
 if TYPE_CHECKING:
-    from lance_core.api.sql import SqlQueryBuilder
+    from lance_core.api.dataset.sql import SqlQueryBuilder
     from lance_core.expressions.tree import Expression
 
 
@@ -103,7 +103,9 @@ class Reading(OpenedDataset, ArrowDataset):
             **arguments,
         }
         if self._default_scan_options:
-            from lance_core.api.scanner_builder import ScannerBuilder  # late: few datasets have defaults
+            from lance_core.api.dataset.scanner_builder import (
+                ScannerBuilder,  # late: few datasets have defaults
+            )
 
             defaults = ScannerBuilder(self).apply_defaults(self._default_scan_options).arguments
             given = defaults | {name: value for name, value in given.items() if value is not None}
@@ -123,7 +125,7 @@ class Reading(OpenedDataset, ArrowDataset):
         Args:
             sql: A SELECT of DataFusion's dialect. The dataset is the table `dataset`.
         """
-        from lance_core.api.sql import SqlQueryBuilder, TableQuery  # late: most processes do without
+        from lance_core.api.dataset.sql import SqlQueryBuilder, TableQuery  # late: most processes do without
 
         return SqlQueryBuilder(TableQuery(self._snapshot, sql))
 
