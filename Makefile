@@ -57,8 +57,7 @@ test-spark: $(DEV_READY) ## all tests of Spark, the long ones included
 
 test-torch: $(DEV_READY) ## the tests that need PyTorch, which is installed first (0.75 GB)
 	$(PIP) install --no-build-isolation --editable '.[torch]'
-	$(BIN)/python -m pytest -m "" tests/lance_core/api/test_torch_tensors.py tests/lance_core/api/test_torch_data.py \
-	    tests/lance_core/api/test_sampler.py
+	$(BIN)/python -m pytest -m "" tests/lance_core/api/torch tests/lance_core/api/test_sampler.py
 
 test-azure: $(DEV_READY) emulators ## commits to the emulator of Azure, which `make emulators` installs
 	$(BIN)/python -m pytest -k az tests/lance_core/storage/test_conditional_puts.py
