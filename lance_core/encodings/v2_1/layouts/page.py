@@ -12,7 +12,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from lance_core.encodings.picking import Int64s, Picking
-from lance_core.encodings.v2_1.levels import Layer, Node
+from lance_core.encodings.v2_1.layouts.levels import Layer, Node
 from lance_core.kernels import MiniBlocks
 
 ByteRange = tuple[int, int]

@@ -25,10 +25,9 @@ from lance_core import kernels
 from lance_core.encodings.file_pages import FilePages, check_size, joined_buffer
 from lance_core.encodings.picking import Int64s, Picking
 from lance_core.encodings.v2_1.encoding import one_block, one_count
-from lance_core.encodings.v2_1.joined_page import JoinedPage
-from lance_core.encodings.v2_1.level_coding import LevelCoding
-from lance_core.encodings.v2_1.levels import Layer, Structure, parse_levels
-from lance_core.encodings.v2_1.page import (
+from lance_core.encodings.v2_1.layouts.joined_page import JoinedPage
+from lance_core.encodings.v2_1.layouts.levels import Layer, Structure, parse_levels
+from lance_core.encodings.v2_1.layouts.page import (
     ByteRange,
     Fetch,
     LeafSlice,
@@ -37,6 +36,7 @@ from lance_core.encodings.v2_1.page import (
     PageDescription,
     PageRead,
 )
+from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.values import (
     FixedValues,
     NoValues,

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.picking import Int64s, Picking
-from lance_core.encodings.v2_1.levels import Node, Structure
-from lance_core.encodings.v2_1.page import (
+from lance_core.encodings.v2_1.layouts.levels import Node, Structure
+from lance_core.encodings.v2_1.layouts.page import (
     ByteRange,
     Fetch,
     LeafSlice,

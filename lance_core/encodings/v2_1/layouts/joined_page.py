@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.page import ByteRange
+from lance_core.encodings.v2_1.layouts.page import ByteRange
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from functools import lru_cache, partial
 from google.protobuf.message import DecodeError
 
 from lance_core.encodings.file_pages import FilePages
-from lance_core.encodings.v2_1.blob import BlobPage
-from lance_core.encodings.v2_1.constant import ConstantPage
-from lance_core.encodings.v2_1.fullzip import FullZipPage
-from lance_core.encodings.v2_1.miniblock import MiniBlockCoding, MiniBlockPage
-from lance_core.encodings.v2_1.page import LeafSlice, LeafType, Page, PageDescription
+from lance_core.encodings.v2_1.layouts.blob import BlobPage
+from lance_core.encodings.v2_1.layouts.constant import ConstantPage
+from lance_core.encodings.v2_1.layouts.fullzip import FullZipPage
+from lance_core.encodings.v2_1.layouts.miniblock import MiniBlockCoding, MiniBlockPage
+from lance_core.encodings.v2_1.layouts.page import LeafSlice, LeafType, Page, PageDescription
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as proto

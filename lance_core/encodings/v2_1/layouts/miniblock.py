@@ -24,14 +24,13 @@ from google.protobuf.message import DecodeError
 from lance_core import kernels
 from lance_core.encodings.file_pages import FilePages, check_size, joined_buffer
 from lance_core.encodings.picking import Int64s, Picking
-from lance_core.encodings.v2_1.dictionary import decode_dictionaries, decode_dictionary, look_up
-from lance_core.encodings.v2_1.direct import ChunkPlaces, DirectCoding, direct_coding, direct_pages
 from lance_core.encodings.v2_1.encoding import MAX_VALUES, Encoding
 from lance_core.encodings.v2_1.fsst import Fsst, FsstOfPages
-from lance_core.encodings.v2_1.joined_page import JoinedPage, nothing_to_fetch
-from lance_core.encodings.v2_1.level_coding import LevelCoding
-from lance_core.encodings.v2_1.levels import Structure, parse_levels
-from lance_core.encodings.v2_1.page import (
+from lance_core.encodings.v2_1.layouts.dictionary import decode_dictionaries, decode_dictionary, look_up
+from lance_core.encodings.v2_1.layouts.direct import ChunkPlaces, DirectCoding, direct_coding, direct_pages
+from lance_core.encodings.v2_1.layouts.joined_page import JoinedPage, nothing_to_fetch
+from lance_core.encodings.v2_1.layouts.levels import Structure, parse_levels
+from lance_core.encodings.v2_1.layouts.page import (
     PAGE_BYTES,
     ByteRange,
     Fetch,
@@ -41,6 +40,7 @@ from lance_core.encodings.v2_1.page import (
     PageDescription,
     PageRead,
 )
+from lance_core.encodings.v2_1.level_coding import LevelCoding
 from lance_core.encodings.v2_1.registry import parse_encoding
 from lance_core.encodings.values import Values, as_buffer, least_bytes, offset_bits
 from lance_core.kernels import CorruptData, Counts, MiniBlocks, SymbolTable

@@ -20,9 +20,9 @@ from google.protobuf.message import DecodeError
 from lance_core import kernels
 from lance_core.encodings.file_pages import FilePages, check_size, joined_buffer
 from lance_core.encodings.picking import Int64s, Picking
-from lance_core.encodings.v2_1.joined_page import JoinedPage, nothing_to_fetch
-from lance_core.encodings.v2_1.levels import Layer, Structure
-from lance_core.encodings.v2_1.page import (
+from lance_core.encodings.v2_1.layouts.joined_page import JoinedPage, nothing_to_fetch
+from lance_core.encodings.v2_1.layouts.levels import Layer, Structure
+from lance_core.encodings.v2_1.layouts.page import (
     ByteRange,
     Fetch,
     LeafSlice,

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.encodings.v2_1.encoding import DirectValues, Encoding
+from lance_core.encodings.v2_1.layouts.levels import Structure
 from lance_core.encodings.v2_1.level_coding import LevelCoding
-from lance_core.encodings.v2_1.levels import Structure
 from lance_core.encodings.values import (
     FixedValues,
     Values,
