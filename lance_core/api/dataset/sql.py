@@ -176,7 +176,7 @@ class _Table(ArrowDataset):
             columns = [field.name for field in schema.fields]
             columns += ["_rowid"] * query.with_row_id + ["_rowaddr"] * query.with_row_addr
         if filter is not None:
-            from lance_core.expressions.arrow import parse_arrow_as_sql  # late: it takes long to load
+            from lance_core.expressions.parsing.arrow import parse_arrow_as_sql  # late: it takes long to load
 
             filter = parse_arrow_as_sql(filter, expression_schema(schema))
             if filter is None:

@@ -20,7 +20,7 @@ from lance_core.scan.read.columns import StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets, places
 from lance_core.scan.read.row_selection import read_rows, select_rows
-from lance_core.scan.run.page_conditions import PageCondition, page_condition
+from lance_core.scan.run.filtering.page_conditions import PageCondition, page_condition
 from lance_core.scan.run.strategy import Strategy
 
 # If at least this share of rows is left, a column of a later condition is decoded whole, though taking rows

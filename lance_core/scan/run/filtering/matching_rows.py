@@ -24,9 +24,9 @@ from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import by_density, read_dense_rows, rows_at_once
 from lance_core.scan.read.value_sizes import Counts
-from lance_core.scan.run.filter_windows import FilterWindow
+from lance_core.scan.run.filtering.filter_windows import FilterWindow
+from lance_core.scan.run.filtering.row_filter import Matches
 from lance_core.scan.run.readahead import DirectRead, Job, Source
-from lance_core.scan.run.row_filter import Matches
 
 # A batch ends after this many rows of the plan, however few of them match, so that a reader gets rare matches
 # soon. The number doubles with each end, up to the most.

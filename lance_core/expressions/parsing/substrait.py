@@ -18,10 +18,10 @@ from lance_core.expressions import builders
 from lance_core.expressions.arithmetic import arithmetic, negative
 from lance_core.expressions.coercion import is_string
 from lance_core.expressions.column_names import child_type, resolve_column
-from lance_core.expressions.complexity_limits import MAX_DEPTH, MAX_TEXT, check_limits, check_size
 from lance_core.expressions.evaluate import folded
 from lance_core.expressions.functions import call
-from lance_core.expressions.substrait_values import arrow_scalar, arrow_type
+from lance_core.expressions.parsing.complexity_limits import MAX_DEPTH, MAX_TEXT, check_limits, check_size
+from lance_core.expressions.parsing.substrait_values import arrow_scalar, arrow_type
 from lance_core.expressions.tree import Column, Expression, Literal
 from lance_core.proto import substrait_pb2 as messages
 

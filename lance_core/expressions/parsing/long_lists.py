@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.expressions.coercion import is_string, value_type
-from lance_core.expressions.shapes import UNUSUAL
+from lance_core.expressions.parsing.shapes import UNUSUAL
 from lance_core.schema.arrow_values import array_of, array_of_texts
 
 _LEAST_VALUES = 4

@@ -19,12 +19,12 @@ from sqlglot import exp
 from lance_core.errors import InvalidInputError
 from lance_core.expressions import builders
 from lance_core.expressions.arithmetic import arithmetic, negative
-from lance_core.expressions.arrow_type_names import arrow_type
 from lance_core.expressions.coercion import common_type, is_string, is_time
 from lance_core.expressions.column_names import as_compared, child_type, resolve_column
 from lance_core.expressions.evaluate import folded
 from lance_core.expressions.functions import call
-from lance_core.expressions.long_lists import fitted, list_number
+from lance_core.expressions.parsing.arrow_type_names import arrow_type
+from lance_core.expressions.parsing.long_lists import fitted, list_number
 from lance_core.expressions.sql_types import parse_interval, sql_type
 from lance_core.expressions.tree import Column, Expression, IsIn, Literal
 from lance_core.schema.arrow_values import array_of, scalar_of

@@ -13,11 +13,11 @@ from lance_core.scan.plan.pruning import Pruner
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.filter_windows import FilterWindow, FilterWindows
-from lance_core.scan.run.index_masks import index_masks, is_few
-from lance_core.scan.run.matching_rows import MatchingRows, MatchingWindow
+from lance_core.scan.run.filtering.filter_windows import FilterWindow, FilterWindows
+from lance_core.scan.run.filtering.index_masks import index_masks, is_few
+from lance_core.scan.run.filtering.matching_rows import MatchingRows, MatchingWindow
+from lance_core.scan.run.filtering.row_filter import RowFilter
 from lance_core.scan.run.readahead import Job, run_ahead
-from lance_core.scan.run.row_filter import RowFilter
 from lance_core.scan.run.strategy import Strategy
 from lance_core.table.snapshot import Snapshot
 

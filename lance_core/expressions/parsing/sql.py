@@ -21,10 +21,10 @@ from sqlglot.tokenizer_core import TokenType
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, Aggregate, aggregate
 from lance_core.expressions.column_names import resolve_column
-from lance_core.expressions.complexity_limits import MAX_LITERALS, MAX_TEXT, check_limits, check_size
-from lance_core.expressions.long_lists import UnfitList, without_lists
-from lance_core.expressions.shapes import without_constants
-from lance_core.expressions.sql_reader import Reader
+from lance_core.expressions.parsing.complexity_limits import MAX_LITERALS, MAX_TEXT, check_limits, check_size
+from lance_core.expressions.parsing.long_lists import UnfitList, without_lists
+from lance_core.expressions.parsing.shapes import without_constants
+from lance_core.expressions.parsing.sql_reader import Reader
 from lance_core.expressions.sql_types import sql_type
 from lance_core.expressions.tree import Expression, Literal
 

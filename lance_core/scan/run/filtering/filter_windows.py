@@ -21,8 +21,8 @@ from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan
 from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import StoredColumn
 from lance_core.scan.read.fragments import FragmentOpener, FragmentReader
+from lance_core.scan.run.filtering.row_filter import Matches, RowFilter
 from lance_core.scan.run.readahead import DirectRead, Source
-from lance_core.scan.run.row_filter import Matches, RowFilter
 
 # Windows begin between two mini-blocks of a flat column (docs/format.md, "Mini-block pages").
 _WINDOW_MULTIPLE = 4096

@@ -17,8 +17,8 @@ import pyarrow.types as types
 from pyarrow.acero import Declaration, FilterNodeOptions, TableSourceNodeOptions
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.complexity_limits import check_limits
-from lance_core.expressions.substrait import read_substrait
+from lance_core.expressions.parsing.complexity_limits import check_limits
+from lance_core.expressions.parsing.substrait import read_substrait
 from lance_core.expressions.tree import (
     And,
     ArrowExpression,
