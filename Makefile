@@ -19,7 +19,9 @@ SHARE  ?= $(shell echo $$((0x$$(git rev-parse HEAD | cut -c 1-7) % $(SHARES)))/$
 unexport PYTHONDONTWRITEBYTECODE
 
 KERNEL_SOURCES := $(shell find lance_core/kernels -name '*.[ch]pp' -o -name '*.h' 2>/dev/null)
-BUILD_INPUTS   := pyproject.toml CMakeLists.txt $(KERNEL_SOURCES)
+# An editable install remembers the file of each module: a module that became a package is installed again.
+PACKAGES       := $(shell find lance_core flight_server flight_client spark_pipeline -name __init__.py 2>/dev/null)
+BUILD_INPUTS   := pyproject.toml CMakeLists.txt $(KERNEL_SOURCES) $(PACKAGES)
 RUN_READY      := $(VENV)/.ready-to-run
 DEV_READY      := $(VENV)/.ready-to-develop
 
@@ -55,8 +57,7 @@ test-spark: $(DEV_READY) ## all tests of Spark, the long ones included
 
 test-torch: $(DEV_READY) ## the tests that need PyTorch, which is installed first (0.75 GB)
 	$(PIP) install --no-build-isolation --editable '.[torch]'
-	$(BIN)/python -m pytest -m "" tests/lance_core/api/test_torch_tensors.py tests/lance_core/api/test_torch_data.py \
-	    tests/lance_core/api/test_sampler.py
+	$(BIN)/python -m pytest -m "" tests/lance_core/api/torch tests/lance_core/api/test_sampler.py
 
 test-azure: $(DEV_READY) emulators ## commits to the emulator of Azure, which `make emulators` installs
 	$(BIN)/python -m pytest -k az tests/lance_core/storage/test_conditional_puts.py

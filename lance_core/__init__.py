@@ -21,7 +21,7 @@ def __getattr__(name: str) -> object:
     if name == "__all__":
         return list(api.__all__)
     if name not in api.__all__:
-        raise import_module("lance_core.api.late").absent_from(__name__, name)
+        raise import_module("lance_core.api.names.late").absent_from(__name__, name)
     found = globals()[name] = getattr(api, name)
     return found
 

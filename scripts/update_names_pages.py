@@ -27,7 +27,7 @@ import pyarrow.dataset
 
 import lance_core
 from flight_client import RemoteDataset
-from lance_core.api.missing import MISSING, MISSING_MODULES
+from lance_core.api.names.missing import MISSING, MISSING_MODULES
 from lance_core.errors import MissingNameError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -7,38 +7,33 @@ here. For a module of the reference, such as `lance.fragment`, write `lance_core
 The root offers the most used names of these modules, too.
 docs/from-pylance.md lists what is missing.
 
-    dataset        `dataset` opens a LanceDataset. The class is in lance_dataset, with the methods of the
-                   package dataset_methods and of commit.
-    fragment       LanceFragment, with the methods of fragment_changes; fragment_metadata: the description of
-                   a fragment as plain data
-    operations     LanceOperation and Transaction; transactions: the same objects from committed messages
+    dataset        `dataset` opens a LanceDataset; all objects that only its methods take or return
+    fragment       LanceFragment, and descriptions of fragments as plain data
+    file           single data files without a dataset, and side files of blobs
     schema         LanceSchema: a schema with the ids of its fields
-    write          `write_dataset`; write_files: data files without a commit; write_arguments: the arguments
-                   that both have
-    file           single data files without a dataset; file_streams: readers and writers;
-                   file_session: all files of a directory; file_metadata: descriptions as plain data
-    blob_descriptors
-                   writers of side files of blobs, and columns that describe such blobs
-    merge_insert, optimize, delta, sql, udf, blob, progress
-                   objects that methods of a dataset take or return
-    sampler        samples of rows, and rows shared among processes; sharded_batch_iterator: the older way
-    torch          a package: datasets, tensors and ranks for PyTorch
+    writing        `write_dataset` and `write_fragments`
+    optimize, udf, progress, query
+                   compactions, functions for new columns, observers of writes, full text queries
+    blob, bitmap   blobs as values and as files; sets of small numbers
+    commit         locks and conflicts of commits
+    sampler        samples of rows, and rows shared among processes
+    torch          datasets, tensors and ranks for PyTorch
+    indices        kinds of indices, and the training of their parts
     vector         tables of vectors; debug: metadata as text
-    query, indices options of full text queries, and of indices and their training
-    arrow          Arrow types for bfloat16 (bfloat16, bfloat16_values) and images (images)
-    io_stats       counts of reads and writes
-    late           the import of names at their first use
+    arrow          Arrow types for bfloat16 and images, which arrow_types defines
+    names          the import of names at their first use, and names that are missing
+    serving        the names that a server needs beside those of the reference
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lance_core.api.commit import BulkCommitResult
 from lance_core.api.dataset import (
     AlterColumn,
     Branch,
     Branches,
-    BulkCommitResult,
     ColumnOrdering,
     DeleteResult,
     IndexInformation,
@@ -51,7 +46,8 @@ from lance_core.api.dataset import (
     Version,
     dataset,
 )
-from lance_core.api.dataset_methods.facts import (
+from lance_core.api.dataset.io_stats import IOStats, bytes_read_counter, iops_counter
+from lance_core.api.dataset.methods.facts import (
     DatasetStats,
     DataStatistics,
     FieldStatistics,
@@ -67,8 +63,7 @@ from lance_core.api.fragment import (
     RowDatasetVersionMeta,
     RowIdMeta,
 )
-from lance_core.api.io_stats import IOStats, bytes_read_counter, iops_counter
-from lance_core.api.late import import_late
+from lance_core.api.names.late import import_late
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -107,15 +102,21 @@ if TYPE_CHECKING:
         bfloat16_array,
     )
     from lance_core.api.blob import Blob, BlobArray, BlobColumn, BlobFile, BlobType, blob_array, blob_field
-    from lance_core.api.blob_descriptors import (
+    from lance_core.api.dataset.delta import DatasetDelta
+    from lance_core.api.dataset.merge_insert import ExecuteResult, MergeInsertBuilder
+    from lance_core.api.dataset.operations import Index, IndexFile, LanceOperation, Transaction
+    from lance_core.api.dataset.scanner_builder import ScannerBuilder
+    from lance_core.api.dataset.sql import SqlQuery, SqlQueryBuilder
+    from lance_core.api.dataset.vector_partitions import VectorIndexReader
+    from lance_core.api.debug import format_fragment, format_manifest, format_schema, list_transactions
+    from lance_core.api.file import LanceFileReader, LanceFileSession, LanceFileWriter
+    from lance_core.api.file.blob_descriptors import (
         BlobDescriptor,
         BlobDescriptorArrayBuilder,
         DedicatedBlobWriter,
         PackedBlobWriter,
     )
-    from lance_core.api.debug import format_fragment, format_manifest, format_schema, list_transactions
-    from lance_core.api.delta import DatasetDelta
-    from lance_core.api.file import LanceFileReader, LanceFileSession, LanceFileWriter
+    from lance_core.api.fragment.row_id_sequence import RowIdSequence
     from lance_core.api.indices import (
         IndexConfig,
         IndexFileVersion,
@@ -126,8 +127,6 @@ if TYPE_CHECKING:
         PqModel,
         SupportedDistributedIndices,
     )
-    from lance_core.api.merge_insert import ExecuteResult, MergeInsertBuilder
-    from lance_core.api.operations import Index, IndexFile, LanceOperation, Transaction
     from lance_core.api.optimize import (
         Compaction,
         CompactionMetrics,
@@ -157,7 +156,6 @@ if TYPE_CHECKING:
         Occur,
         PhraseQuery,
     )
-    from lance_core.api.row_id_sequence import RowIdSequence
     from lance_core.api.sampler import (
         FragmentSampler,
         FullScanSampler,
@@ -167,15 +165,12 @@ if TYPE_CHECKING:
         ShardedFragmentSampler,
         maybe_sample,
     )
-    from lance_core.api.scanner_builder import ScannerBuilder
+    from lance_core.api.sampler.sharded_batch_iterator import ShardedBatchIterator
     from lance_core.api.schema import LanceField, LanceSchema, json_to_schema, schema_to_json
-    from lance_core.api.sharded_batch_iterator import ShardedBatchIterator
-    from lance_core.api.sql import SqlQuery, SqlQueryBuilder
     from lance_core.api.udf import BatchUDF, batch_udf
     from lance_core.api.vector import validate_vector_index, vec_to_table
-    from lance_core.api.vector_partitions import VectorIndexReader
-    from lance_core.api.write import write_dataset
-    from lance_core.api.write_files import write_fragments
+    from lance_core.api.writing.datasets import write_dataset
+    from lance_core.api.writing.fragments import write_fragments
     from lance_core.maintenance.auto_cleanup import AutoCleanupConfig
     from lance_core.maintenance.cleanup import (
         CleanupCandidateFile,
@@ -344,8 +339,8 @@ _LATE = {
     "Blob": "lance_core.api.blob",
     "BlobArray": "lance_core.api.blob",
     "BlobColumn": "lance_core.api.blob",
-    "BlobDescriptor": "lance_core.api.blob_descriptors",
-    "BlobDescriptorArrayBuilder": "lance_core.api.blob_descriptors",
+    "BlobDescriptor": "lance_core.api.file.blob_descriptors",
+    "BlobDescriptorArrayBuilder": "lance_core.api.file.blob_descriptors",
     "BlobFile": "lance_core.api.blob",
     "BlobType": "lance_core.api.blob",
     "BooleanQuery": "lance_core.api.query",
@@ -359,13 +354,13 @@ _LATE = {
     "CompactionOptions": "lance_core.api.optimize",
     "CompactionPlan": "lance_core.api.optimize",
     "CompactionTask": "lance_core.api.optimize",
-    "DatasetDelta": "lance_core.api.delta",
+    "DatasetDelta": "lance_core.api.dataset.delta",
     "DatasetOptimizer": "lance_core.api.optimize",
-    "DedicatedBlobWriter": "lance_core.api.blob_descriptors",
+    "DedicatedBlobWriter": "lance_core.api.file.blob_descriptors",
     "DocumentGranularity": "lance_core.api.query",
     "EncodedImageArray": "lance_core.api.arrow",
     "EncodedImageType": "lance_core.api.arrow",
-    "ExecuteResult": "lance_core.api.merge_insert",
+    "ExecuteResult": "lance_core.api.dataset.merge_insert",
     "FileSystemFragmentWriteProgress": "lance_core.api.progress",
     "FixedShapeImageTensorArray": "lance_core.api.arrow",
     "FixedShapeImageTensorType": "lance_core.api.arrow",
@@ -378,10 +373,10 @@ _LATE = {
     "ImageArray": "lance_core.api.arrow",
     "ImageURIArray": "lance_core.api.arrow",
     "ImageURIType": "lance_core.api.arrow",
-    "Index": "lance_core.api.operations",
+    "Index": "lance_core.api.dataset.operations",
     "IndexConfig": "lance_core.api.indices",
     "IndexCoverage": "lance_core.api.optimize",
-    "IndexFile": "lance_core.api.operations",
+    "IndexFile": "lance_core.api.dataset.operations",
     "IndexFileVersion": "lance_core.api.indices",
     "IndexProgress": "lance_core.api.progress",
     "IndexSegment": "lance_core.api.indices",
@@ -392,31 +387,31 @@ _LATE = {
     "LanceFileReader": "lance_core.api.file",
     "LanceFileSession": "lance_core.api.file",
     "LanceFileWriter": "lance_core.api.file",
-    "LanceOperation": "lance_core.api.operations",
+    "LanceOperation": "lance_core.api.dataset.operations",
     "LanceSchema": "lance_core.api.schema",
     "LostCoverage": "lance_core.api.optimize",
     "MatchQuery": "lance_core.api.query",
-    "MergeInsertBuilder": "lance_core.api.merge_insert",
+    "MergeInsertBuilder": "lance_core.api.dataset.merge_insert",
     "MultiMatchQuery": "lance_core.api.query",
     "NoopFragmentWriteProgress": "lance_core.api.progress",
     "Occur": "lance_core.api.query",
-    "PackedBlobWriter": "lance_core.api.blob_descriptors",
+    "PackedBlobWriter": "lance_core.api.file.blob_descriptors",
     "PandasBFloat16Array": "lance_core.api.arrow",
     "PhraseQuery": "lance_core.api.query",
     "PqModel": "lance_core.api.indices",
     "RewriteResult": "lance_core.api.optimize",
-    "RowIdSequence": "lance_core.api.row_id_sequence",
+    "RowIdSequence": "lance_core.api.fragment.row_id_sequence",
     "Sampler": "lance_core.api.sampler",
-    "ScannerBuilder": "lance_core.api.scanner_builder",
-    "ShardedBatchIterator": "lance_core.api.sharded_batch_iterator",
+    "ScannerBuilder": "lance_core.api.dataset.scanner_builder",
+    "ShardedBatchIterator": "lance_core.api.sampler.sharded_batch_iterator",
     "ShardedBatchSampler": "lance_core.api.sampler",
     "ShardedFixedBatchSampler": "lance_core.api.sampler",
     "ShardedFragmentSampler": "lance_core.api.sampler",
-    "SqlQuery": "lance_core.api.sql",
-    "SqlQueryBuilder": "lance_core.api.sql",
+    "SqlQuery": "lance_core.api.dataset.sql",
+    "SqlQueryBuilder": "lance_core.api.dataset.sql",
     "SupportedDistributedIndices": "lance_core.api.indices",
-    "Transaction": "lance_core.api.operations",
-    "VectorIndexReader": "lance_core.api.vector_partitions",
+    "Transaction": "lance_core.api.dataset.operations",
+    "VectorIndexReader": "lance_core.api.dataset.vector_partitions",
     "__version__": "lance_core.version",
     "batch_udf": "lance_core.api.udf",
     "bfloat16_array": "lance_core.api.arrow",
@@ -431,8 +426,8 @@ _LATE = {
     "schema_to_json": "lance_core.api.schema",
     "validate_vector_index": "lance_core.api.vector",
     "vec_to_table": "lance_core.api.vector",
-    "write_dataset": "lance_core.api.write",
-    "write_fragments": "lance_core.api.write_files",
+    "write_dataset": "lance_core.api.writing.datasets",
+    "write_fragments": "lance_core.api.writing.fragments",
 }
 
 __getattr__ = import_late(__name__, _LATE)

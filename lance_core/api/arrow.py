@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lance_core.api import images
-from lance_core.api.bfloat16 import (
+from lance_core.api.arrow_types import images
+from lance_core.api.arrow_types.bfloat16 import (
     BFloat16Array,
     BFloat16Type,
     PandasBFloat16Array,
@@ -21,8 +21,8 @@ from lance_core.api.bfloat16 import (
     is_bfloat16,
     to_floats,
 )
-from lance_core.api.bfloat16_values import BFloat16
-from lance_core.api.images import *  # noqa: F403  # the list of their names is in one place
+from lance_core.api.arrow_types.bfloat16_values import BFloat16
+from lance_core.api.arrow_types.images import *  # noqa: F403  # the list of their names is in one place
 from lance_core.errors import InvalidInputError
 
 __all__ = [

@@ -8,8 +8,8 @@ from __future__ import annotations
 from google.protobuf.message import Message
 from google.protobuf.text_format import MessageToString
 
-from lance_core.api.dataset_methods.opened import OpenedDataset
-from lance_core.api.fragment_metadata import FragmentMetadata
+from lance_core.api.dataset.methods.opened import OpenedDataset
+from lance_core.api.fragment.metadata import FragmentMetadata
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.table.snapshot import open_snapshot
 from lance_core.table.transaction import read_transaction

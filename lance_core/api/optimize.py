@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from lance_core.api.dataset_methods.opened import OpenedDataset
-from lance_core.api.late import refuse_missing
+from lance_core.api.dataset.methods.opened import OpenedDataset
+from lance_core.api.names.late import refuse_missing
 from lance_core.arguments import named_arguments
 from lance_core.changes import compaction
 from lance_core.changes.compaction import (

@@ -13,7 +13,7 @@ from os import PathLike, fspath
 from os.path import abspath
 from typing import Any
 
-from lance_core.api.fragment_metadata import FragmentMetadata
+from lance_core.api.fragment.metadata import FragmentMetadata
 from lance_core.index.progress import IndexProgress
 from lance_core.proto import table_pb2
 from lance_core.write.fragments import FragmentObserver

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import Enum, StrEnum
 
-from lance_core.api.late import absent_from
+from lance_core.api.names.late import absent_from
 from lance_core.arguments import named_arguments
 from lance_core.errors import UnsupportedFeatureError
 from lance_core.index.text.query import TextQuery, parse_query, query_json

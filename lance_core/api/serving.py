@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lance_core.api.late import import_late
+from lance_core.api.names.late import import_late
 
 if TYPE_CHECKING:
     from lance_core.changes.columns.add import add_columns, add_null_columns
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from lance_core.changes.streamed import add_stream, join_stream, merge_stream
     from lance_core.changes.written import Written, find_written, written_by
     from lance_core.commit.stream_progress import StreamBatch
-    from lance_core.expressions.sql import parse_type
+    from lance_core.expressions.parsing.sql import parse_type
     from lance_core.expressions.tree import Expression
     from lance_core.expressions.tree import columns as named_columns
     from lance_core.hints import did_you_mean, near_names
@@ -396,7 +396,7 @@ _LATE = {
     "observe": "lance_core.process.counters",
     "open_snapshot": "lance_core.table.snapshot",
     "optimize_indices": "lance_core.changes.indexing.optimize",
-    "parse_type": "lance_core.expressions.sql",
+    "parse_type": "lance_core.expressions.parsing.sql",
     "plan_aggregation": "lance_core.scan.plan.aggregation",
     "plan_compaction": "lance_core.changes.compaction:plan",
     "plan_scan": "lance_core.scan.plan.scan_plan",

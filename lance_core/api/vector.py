@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from lance_core.api.late import absent_from
+from lance_core.api.names.late import absent_from
 from lance_core.errors import ArgumentTypeError, InvalidInputError
 
 if TYPE_CHECKING:
-    from lance_core.api.lance_dataset import LanceDataset
+    from lance_core.api.dataset.lance_dataset import LanceDataset
 
 _FOUND = 1e-6
 """Largest distance at which a vector counts as found."""

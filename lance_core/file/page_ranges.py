@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core import kernels
-from lance_core.encodings.v2_1.direct import DecodedRows, direct_array
+from lance_core.encodings.v2_1.layouts.direct import DecodedRows, direct_array
 from lance_core.file.row_runs import Rows
 from lance_core.process.counters import PAGE_READS
 

@@ -28,7 +28,7 @@ from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.rows import plan_batches
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching
-from lance_core.scan.run.index_masks import count_found, index_masks
+from lance_core.scan.run.filtering.index_masks import count_found, index_masks
 from lance_core.scan.run.strategy import Strategy
 from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot

@@ -173,7 +173,7 @@ def _has_small(
         return False
     if options.filter is None or not options.use_scalar_index or not snapshot.manifest.searchable_segments:
         return True
-    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
+    from lance_core.scan.run.filtering.index_masks import index_masks  # late: few tables have indices
 
     return index_masks(snapshot, options, files) is None
 
@@ -191,7 +191,10 @@ def _count_few(
         return 0, plan
     if not options.use_scalar_index or not snapshot.manifest.searchable_segments:
         return 0, plan
-    from lance_core.scan.run.index_masks import count_found, index_masks  # late: few tables have indices
+    from lance_core.scan.run.filtering.index_masks import (  # late: few tables have indices
+        count_found,
+        index_masks,
+    )
     from lance_core.scan.take.candidates import matching_addresses
 
     masks = index_masks(snapshot, options, files, counts=True)
@@ -214,7 +217,10 @@ def plan_addresses(
     First come the rows of fragments in which indices answer the whole filter, which are not read, and then
     other rows that indices find, if these are few: they are taken.
     """
-    from lance_core.scan.run.index_masks import answered_rows, may_match  # late: few tables have indices
+    from lance_core.scan.run.filtering.index_masks import (  # late: few tables have indices
+        answered_rows,
+        may_match,
+    )
     from lance_core.scan.take.candidates import matching_addresses
 
     answered, plan = answered_rows(snapshot, plan, masks, files)
@@ -243,7 +249,7 @@ def _found_rows(
     options = plan.options
     if not options.use_scalar_index or not snapshot.manifest.searchable_segments:
         return None
-    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
+    from lance_core.scan.run.filtering.index_masks import index_masks  # late: few tables have indices
     from lance_core.scan.take.candidates import matching_addresses
 
     taker = _taker(snapshot, options, files, strategy)

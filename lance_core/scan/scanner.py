@@ -256,7 +256,7 @@ def address_batches(snapshot: Snapshot, options: ScanOptions) -> Generator[RowId
     """Yield the addresses of the rows of a scan with row addresses and without a limit, ascending in each
     array; see `plan_addresses`.
     """
-    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
+    from lance_core.scan.run.filtering.index_masks import index_masks  # late: few tables have indices
 
     plan = plan_scan(snapshot, options)
     session = session_of(snapshot)
@@ -286,7 +286,7 @@ def matching_batches(snapshot: Snapshot, options: ScanOptions) -> Iterator[pa.Re
 
 def _few_addresses(snapshot: Snapshot, options: ScanOptions) -> RowIds | None:
     """Return the addresses of the rows of a scan, ascending; None if they are many, or no index helps."""
-    from lance_core.scan.run.index_masks import index_masks  # late: few tables have indices
+    from lance_core.scan.run.filtering.index_masks import index_masks  # late: few tables have indices
 
     if index_masks(snapshot, options, session_of(snapshot).files_for(options)) is None:
         return None

@@ -17,7 +17,7 @@ import pytest
 
 import lance_core
 from flight_client import Client
-from lance_core.api.missing import MISSING, MISSING_MODULES
+from lance_core.api.names.missing import MISSING, MISSING_MODULES
 from lance_core.errors import MissingNameError
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "update_names_pages.py"
@@ -58,13 +58,13 @@ def found(script: dict[str, Any]) -> dict[str, set[str]]:
 
 
 def test_what_is_missing_has_an_alternative(found: dict[str, set[str]]) -> None:
-    """A name that is added leaves lance_core/api/missing.py; a new release of the reference adds names."""
+    """A name that is added leaves lance_core/api/names/missing.py. A new reference adds names."""
     elsewhere = {name for place, names in MISSING.items() if place != "lance" for name in names}
     found = found | {"lance": found["lance"] - elsewhere}
     listed = {f"{place}.{name}" for place, names in MISSING.items() for name in names}
     missing = {f"{place}.{name}" for place, names in found.items() for name in names}
-    assert not listed - missing, "these names exist: remove them from lance_core/api/missing.py"
-    assert not missing - listed, "these names have no alternative in lance_core/api/missing.py"
+    assert not listed - missing, "these names exist: remove them from lance_core/api/names/missing.py"
+    assert not missing - listed, "these names have no alternative in lance_core/api/names/missing.py"
 
 
 def test_the_package_offers_what_its_modules_offer(script: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ import torch.utils.data
 
 from lance_core.api.dataset import LanceDataset as StoredDataset
 from lance_core.api.dataset import dataset as open_dataset
-from lance_core.api.sampler import (
+from lance_core.api.sampler.samplers import (
     Columns,
     FullScanSampler,
     Sampler,

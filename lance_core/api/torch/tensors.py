@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 import torch
 
-from lance_core.api.bfloat16 import is_bfloat16, words_of
+from lance_core.api.arrow_types.bfloat16 import is_bfloat16, words_of
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.scan.read.blobs import BlobFile
 

@@ -82,7 +82,9 @@ class Alteration:
             if given.get(key) is not None and not isinstance(given[key], kinds):
                 raise InvalidInputError(f"{key} of an alteration", expected=expected, found=repr(given[key]))
         if isinstance(given.get("data_type"), str):
-            from lance_core.expressions.sql import parse_type  # late: the SQL parser takes long to load
+            from lance_core.expressions.parsing.sql import (
+                parse_type,  # late: the SQL parser takes long to load
+            )
 
             given = {**given, "data_type": parse_type(given["data_type"])}
         return Alteration(**given)

@@ -179,7 +179,7 @@ class MergedRows:
 
     def _condition(self, text: str) -> Expression:
         # Late: most merges have no condition.
-        from lance_core.expressions.sql import parse_filter
+        from lance_core.expressions.parsing.sql import parse_filter
         from lance_core.scan.plan.blob_nulls import with_nulls_of_values
 
         schema = self._snapshot.manifest.schema

@@ -132,7 +132,7 @@ def _columns(schema: Schema, updates: Mapping[str, str]) -> tuple[tuple[str, Exp
 def _value(schema: Schema, field: Field, text: str) -> Expression:
     # Late: the SQL parser takes longer to load than the rest of the package.
     from lance_core.expressions.builders import cast
-    from lance_core.expressions.sql import parse_expression
+    from lance_core.expressions.parsing.sql import parse_expression
     from lance_core.expressions.tree import columns
 
     if not isinstance(text, str):

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from lance_core.encodings.picking import Picking, pick, together
 from lance_core.encodings.v2_0.range_requests import run
-from lance_core.encodings.v2_1.page import PAGE_BYTES
+from lance_core.encodings.v2_1.layouts.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, FileMetadata

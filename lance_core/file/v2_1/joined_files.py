@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.picking import Int64s
-from lance_core.encodings.v2_1.layout import decode_file_pages
+from lance_core.encodings.v2_1.layouts.layout import decode_file_pages
 from lance_core.file import joined_files
 from lance_core.file.joined_files import AlikePages, Places
 from lance_core.file.v2_1.leaves import assemble, leaf_fields

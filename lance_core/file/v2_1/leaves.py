@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lance_core.encodings.v2_1.levels import Layer, Node
-from lance_core.encodings.v2_1.page import LeafSlice, LeafType
+from lance_core.encodings.v2_1.layouts.levels import Layer, Node
+from lance_core.encodings.v2_1.layouts.page import LeafSlice, LeafType
 from lance_core.kernels import CorruptData
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import owns_column

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.picking import Picking, pick, together
-from lance_core.encodings.v2_1.layout import open_page
-from lance_core.encodings.v2_1.miniblock import JoinedPages, runs_alike
-from lance_core.encodings.v2_1.page import LeafSlice, Page, PageRead
+from lance_core.encodings.v2_1.layouts.layout import open_page
+from lance_core.encodings.v2_1.layouts.miniblock import JoinedPages, runs_alike
+from lance_core.encodings.v2_1.layouts.page import LeafSlice, Page, PageRead
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata

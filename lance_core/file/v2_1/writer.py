@@ -20,7 +20,7 @@ from lance_core.encodings.v2_1.encoders.encoded_page import EncodedPage, LeafCol
 from lance_core.encodings.v2_1.encoders.field_options import options_of
 from lance_core.encodings.v2_1.encoders.layout_choice import encode_pages
 from lance_core.encodings.v2_1.encoders.shredding import Kind, LeafRows, shred, steps_of
-from lance_core.encodings.v2_1.layout import PAGE_LAYOUT
+from lance_core.encodings.v2_1.layouts.layout import PAGE_LAYOUT
 from lance_core.errors import InvalidInputError
 from lance_core.file.blob_placement import place_blobs, taken_in
 from lance_core.file.buffered_rows import join, waiting_rows

@@ -29,12 +29,12 @@ from lance_core.scan.read.columns import Column, StoredColumn
 from lance_core.scan.read.fragments import FragmentOpener, FragmentReader
 from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.filter_windows import FilterWindow
-from lance_core.scan.run.filtered_scan import filter_jobs
-from lance_core.scan.run.index_masks import index_masks
+from lance_core.scan.run.filtering.filter_windows import FilterWindow
+from lance_core.scan.run.filtering.filtered_scan import filter_jobs
+from lance_core.scan.run.filtering.index_masks import index_masks
+from lance_core.scan.run.filtering.row_filter import Matches
 from lance_core.scan.run.page_cuts import cut_rows
 from lance_core.scan.run.readahead import Job, Source, run_ahead
-from lance_core.scan.run.row_filter import Matches
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.take.keys import Keys, address_of
 from lance_core.schema.arrow_values import numbers_of

@@ -35,8 +35,8 @@ from lance_core.scan.plan.projection import project
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.row_selection import read_rows
 from lance_core.scan.run.budget import MemoryBudget
-from lance_core.scan.run.filtered_scan import filter_jobs
-from lance_core.scan.run.index_masks import answered_rows, index_masks
+from lance_core.scan.run.filtering.filtered_scan import filter_jobs
+from lance_core.scan.run.filtering.index_masks import answered_rows, index_masks
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.take.keys import Keys, address_of, are_ascending, fragments_of, grouped
 from lance_core.scan.take.taker_cache import taker_of

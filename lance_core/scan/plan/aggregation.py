@@ -76,7 +76,7 @@ def bind_aggregation(
         UnsupportedFeatureError: see `lance_core.expressions.aggregates.aggregate`.
         ArgumentTypeError: a name or a value is no text.
     """
-    from lance_core.expressions.sql import parse_aggregate  # late, as in bind_filter
+    from lance_core.expressions.parsing.sql import parse_aggregate  # late, as in bind_filter
 
     if isinstance(group_by, str):
         raise ArgumentTypeError("group_by must be a list of columns, or SQL text by name, got str")

@@ -54,7 +54,7 @@ def _bound(
     if substrait is not None:
         if condition is not None:
             raise InvalidInputError("filter and substrait_filter exclude each other")
-        from lance_core.expressions.substrait import parse_substrait
+        from lance_core.expressions.parsing.substrait import parse_substrait
 
         return parse_substrait(substrait, expression_schema(schema, found))
     if condition is None or isinstance(condition, Expression):
@@ -64,7 +64,7 @@ def _bound(
     import pyarrow.compute as pc  # late, too
 
     if isinstance(condition, pc.Expression):
-        from lance_core.expressions.arrow import parse_arrow
+        from lance_core.expressions.parsing.arrow import parse_arrow
 
         return parse_arrow(condition, expression_schema(schema, found))
     raise ArgumentTypeError(
@@ -96,7 +96,7 @@ def _parsed(schema: Schema, text: str, found: Sequence[pa.Field], repeatable: bo
     if not found and (kept := known.get(text)) is not None:
         return kept
     # Late: the parsers take longer to load than the rest of the package.
-    from lance_core.expressions.sql import parse_filter
+    from lance_core.expressions.parsing.sql import parse_filter
 
     columns = expression_schema(schema, found)
     if found or len(text) > _MOST_KEPT_CHARACTERS:
@@ -113,7 +113,7 @@ def _parsed(schema: Schema, text: str, found: Sequence[pa.Field], repeatable: bo
 
 def check_filter(text: str) -> None:
     """Refuse a filter that is no SQL expression, whatever columns there are; InvalidInputError says why."""
-    from lance_core.expressions.sql import check_syntax  # late, as in bind_filter
+    from lance_core.expressions.parsing.sql import check_syntax  # late, as in bind_filter
 
     check_syntax(text)
 
@@ -149,7 +149,7 @@ def bind_columns(
         InvalidInputError: an expression does not parse or names an unknown column; the message names it.
         ArgumentTypeError: a name or a value is no text.
     """
-    from lance_core.expressions.sql import parse_expression  # late, as in bind_filter
+    from lance_core.expressions.parsing.sql import parse_expression  # late, as in bind_filter
 
     known = expression_schema(schema, found)
     computed = []

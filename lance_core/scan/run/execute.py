@@ -31,7 +31,7 @@ from lance_core.scan.run.windows import Window, Windows
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lance_core.scan.run.matching_rows import MatchingWindow
+    from lance_core.scan.run.filtering.matching_rows import MatchingWindow
 
 _DEFAULT = Strategy()
 # Windows that the thread of a stream decodes itself: the first, so that its batch comes soon, and the second,
@@ -169,8 +169,8 @@ def _count_before_limit(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
 ) -> int:
     """Return the number of rows that match the filter of a plan."""
-    from lance_core.scan.run.filtered_scan import filter_jobs  # late: most processes do not filter
-    from lance_core.scan.run.index_masks import count_found, index_masks
+    from lance_core.scan.run.filtering.filtered_scan import filter_jobs  # late: most processes do not filter
+    from lance_core.scan.run.filtering.index_masks import count_found, index_masks
 
     masks = index_masks(snapshot, plan.options, files, counts=True) if strategy.prune else None
     count, plan = (0, plan) if masks is None else count_found(snapshot, plan, masks, files)
@@ -243,7 +243,8 @@ def _matching_jobs(
     strategy: Strategy,
     cutter: BatchCutter | None = None,
 ) -> Iterator[Iterator[Job[MatchingWindow | WindowsTogether]]]:
-    from lance_core.scan.run.filtered_scan import matching_jobs  # late: most processes do not filter
+    # Imported late: most processes do not filter.
+    from lance_core.scan.run.filtering.filtered_scan import matching_jobs
 
     with matching_jobs(snapshot, plan, budget, files, strategy, cutter) as jobs:
         yield jobs

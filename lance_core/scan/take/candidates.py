@@ -21,7 +21,7 @@ from lance_core.scan.plan.scan_plan import FEW_ROWS, ScanPlan
 from lance_core.scan.read.columns import batch_of
 from lance_core.scan.read.live_rows import places
 from lance_core.scan.read.row_selection import select_rows
-from lance_core.scan.run.index_masks import may_match
+from lance_core.scan.run.filtering.index_masks import may_match
 from lance_core.scan.take.address_finder import AddressFinder
 from lance_core.scan.take.keys import Keys
 from lance_core.scan.take.row_taker import RowTaker

@@ -26,7 +26,7 @@ from lance_core.api.sampler import (
     maybe_sample,
     reservoir_sampling,
 )
-from lance_core.api.sharded_batch_iterator import ShardedBatchIterator
+from lance_core.api.sampler.sharded_batch_iterator import ShardedBatchIterator
 from lance_core.errors import InvalidInputError
 
 NUM_ROWS = 1000

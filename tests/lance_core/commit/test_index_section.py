@@ -16,7 +16,7 @@ import pytest
 
 import lance_core
 from lance_core.api.dataset import LanceDataset
-from lance_core.api.operations import LanceOperation
+from lance_core.api.dataset.operations import LanceOperation
 from lance_core.commit.index_section import FRAGMENT_REUSE, IndexSectionEditor, coverage
 from lance_core.errors import CommitConflictError, InvalidInputError
 from lance_core.proto import table_pb2
@@ -238,7 +238,7 @@ def test_indices_without_rows_stay(tmp_path: Path) -> None:
 
 
 def _segment(name: str, fields: list[int], fragments: list[int], **more: object) -> table_pb2.IndexMetadata:
-    index = lance_core.api.operations.Index(str(uuid4()), name, fields, 1, fragments, 0)
+    index = lance_core.Index(str(uuid4()), name, fields, 1, fragments, 0)
     message = index.to_message()
     for field, value in more.items():
         setattr(message, field, value)

@@ -13,7 +13,7 @@ import pytest
 
 import lance_core
 from lance_core.api.dataset import LanceDataset
-from lance_core.api.operations import LanceOperation
+from lance_core.api.dataset.operations import LanceOperation
 from lance_core.api.schema import LanceSchema
 from lance_core.commit.commit import commit
 from lance_core.commit.transaction_lookup import find_committed

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import lance_core
 from lance_core.api.dataset import LanceDataset
-from lance_core.api.operations import LanceOperation
+from lance_core.api.dataset.operations import LanceOperation
 from lance_core.errors import AlreadyExistsError, CommitConflictError
 from lance_core.table.snapshot import open_snapshot
 from support.faults.failing_storage import FaultStorage

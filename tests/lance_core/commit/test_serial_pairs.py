@@ -14,7 +14,7 @@ import pytest
 
 import lance_core
 from lance_core.api.dataset import LanceDataset
-from lance_core.api.operations import LanceOperation
+from lance_core.api.dataset.operations import LanceOperation
 from lance_core.errors import LanceError
 
 Change = Callable[[LanceDataset], object]

@@ -11,7 +11,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.arrow_type_names import arrow_type
+from lance_core.expressions.parsing.arrow_type_names import arrow_type
 from support.runs.each_case import each_case
 
 DAYS = pa.array([0, 19_000], pa.date32())

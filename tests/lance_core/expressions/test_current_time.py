@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.expressions.sql import parse_expression, parse_filter
+from lance_core.expressions.parsing.sql import parse_expression, parse_filter
 
 CONDITIONS = [
     "day <= current_date()",

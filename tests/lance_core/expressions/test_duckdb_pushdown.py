@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pytest
 
-from lance_core.expressions.arrow import parse_arrow
 from lance_core.expressions.evaluate import passing
+from lance_core.expressions.parsing.arrow import parse_arrow
 from lance_core.expressions.tree import ArrowExpression
 from support.searches import plain_sql
 

@@ -17,7 +17,7 @@ from lance_core.encodings import json_values
 from lance_core.encodings.json_binary import show_text, store_json
 from lance_core.errors import CorruptFileError, InvalidInputError
 from lance_core.expressions.evaluate import evaluate
-from lance_core.expressions.sql import parse_expression, parse_filter
+from lance_core.expressions.parsing.sql import parse_expression, parse_filter
 from support.twins import json_paths
 
 SEED = 22

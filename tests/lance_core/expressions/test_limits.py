@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.complexity_limits import (
+from lance_core.expressions.evaluate import evaluate, passing
+from lance_core.expressions.parsing.complexity_limits import (
     MAX_DEPTH,
     MAX_LITERALS,
     MAX_NODES,
     MAX_TEXT,
     check_limits,
 )
-from lance_core.expressions.evaluate import evaluate, passing
-from lance_core.expressions.sql import parse_expression, parse_filter
+from lance_core.expressions.parsing.sql import parse_expression, parse_filter
 from lance_core.expressions.tree import Case, Column, Comparison, Expression, Literal, Not
 from support.runs.draws import draws
 from support.searches import plain_sql

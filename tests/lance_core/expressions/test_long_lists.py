@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions import long_lists
-from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.parsing import long_lists
+from lance_core.expressions.parsing.sql import parse_filter
 from lance_core.expressions.tree import Column, IsIn
 
 SCHEMA = pa.schema(
@@ -46,7 +46,7 @@ WHOLE = [
 @pytest.mark.parametrize("text", [*FOLDED, *WHOLE])
 def test_a_long_list_means_the_same_as_its_values(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found = parse_filter(text, SCHEMA)
-    monkeypatch.setattr("lance_core.expressions.sql.without_lists", lambda text, most: (text, []))
+    monkeypatch.setattr("lance_core.expressions.parsing.sql.without_lists", lambda text, most: (text, []))
     assert found == parse_filter(text, SCHEMA)
 
 
@@ -72,7 +72,7 @@ def test_long_lists_are_left_out(text: str) -> None:
 def test_errors_are_about_the_whole_text(text: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInputError, match=message) as error:
         parse_filter(text, SCHEMA)
-    monkeypatch.setattr("lance_core.expressions.sql.without_lists", lambda text, most: (text, []))
+    monkeypatch.setattr("lance_core.expressions.parsing.sql.without_lists", lambda text, most: (text, []))
     with pytest.raises(InvalidInputError) as whole:
         parse_filter(text, SCHEMA)
     assert str(error.value) == str(whole.value)

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.evaluate import passing
-from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.parsing.sql import parse_filter
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.prune import decide_rows
 from support.runs.draws import draws

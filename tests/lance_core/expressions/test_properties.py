@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lance_core.expressions.evaluate import passing
-from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.parsing.sql import parse_filter
 from support.runs.draws import draws
 
 NAN, INF = math.nan, math.inf

@@ -16,7 +16,7 @@ import pytest
 import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.evaluate import evaluate
-from lance_core.expressions.sql import parse_expression
+from lance_core.expressions.parsing.sql import parse_expression
 from support.runs.each_case import each_case
 
 SEED = 23

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions import sql
-from lance_core.expressions.shapes import without_constants
-from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.parsing import sql
+from lance_core.expressions.parsing.shapes import without_constants
+from lance_core.expressions.parsing.sql import parse_filter
 from support.runs.draws import draws
 from support.runs.each_case import each_case
 

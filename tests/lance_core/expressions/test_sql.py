@@ -21,7 +21,7 @@ from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.expressions.evaluate import evaluate, passing
 from lance_core.expressions.functions import FUNCTIONS, REFERENCE_ONLY
 from lance_core.expressions.nullability import is_nullable
-from lance_core.expressions.sql import parse_expression, parse_filter, parse_type
+from lance_core.expressions.parsing.sql import parse_expression, parse_filter, parse_type
 from lance_core.expressions.tree import Column, Comparison, IsIn, Literal, Not, StartsWith
 from support.runs.each_case import each_case
 from support.searches import plain_sql, typed_sql

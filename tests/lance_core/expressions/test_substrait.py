@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pyarrow.substrait import serialize_expressions
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions.arrow import parse_arrow
 from lance_core.expressions.evaluate import passing
-from lance_core.expressions.sql import parse_filter
-from lance_core.expressions.substrait import parse_substrait
+from lance_core.expressions.parsing.arrow import parse_arrow
+from lance_core.expressions.parsing.sql import parse_filter
+from lance_core.expressions.parsing.substrait import parse_substrait
 from lance_core.expressions.tree import ArrowExpression, Expression, IsIn, Not, columns
 from lance_core.proto import substrait_pb2 as messages
 from support.runs.draws import draws

@@ -27,8 +27,8 @@ import lance_core
 from lance_core.errors import InvalidInputError
 from lance_core.expressions import builders
 from lance_core.expressions.evaluate import passing
-from lance_core.expressions.sql import parse_filter
-from lance_core.expressions.substrait import parse_substrait
+from lance_core.expressions.parsing.sql import parse_filter
+from lance_core.expressions.parsing.substrait import parse_substrait
 from lance_core.expressions.tree import Column, Expression, Literal
 from lance_core.statistics.collect import page_bounds
 from lance_core.statistics.prune import decide_rows

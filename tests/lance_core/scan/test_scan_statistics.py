@@ -17,8 +17,8 @@ import pytest
 
 import lance_core
 from lance_core import LanceDataset, ScanStatistics
+from lance_core.api.dataset.scanner_builder import ScannerBuilder
 from lance_core.api.indices import IndexConfig
-from lance_core.api.scanner_builder import ScannerBuilder
 
 NUM_ROWS = 60_000
 ROWS_PER_FILE = 20_000

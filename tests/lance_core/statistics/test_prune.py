@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.casts import cast
 from lance_core.expressions.evaluate import passing
-from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.parsing.sql import parse_filter
 from lance_core.expressions.tree import (
     And,
     Cast,

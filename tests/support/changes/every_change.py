@@ -9,9 +9,9 @@ import pyarrow as pa
 
 import lance_core
 from lance_core.api.dataset import LanceDataset
-from lance_core.api.fragment_metadata import DataFile
-from lance_core.api.operations import LanceOperation
-from lance_core.api.write_files import write_fragments
+from lance_core.api.dataset.operations import LanceOperation
+from lance_core.api.fragment.metadata import DataFile
+from lance_core.api.writing.fragments import write_fragments
 from lance_core.changes import compaction
 from lance_core.changes.columns.replaced_columns import ReplacedColumnsWriter
 from lance_core.changes.compaction.options import CompactionOptions

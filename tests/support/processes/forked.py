@@ -36,7 +36,7 @@ _CONTEXT.set_forkserver_preload(
         "pydantic.fields",
         "typer._adapters",
         "encodings.idna",
-        "lance_core.scan.run.filtered_scan",
+        "lance_core.scan.run.filtering.filtered_scan",
         "pandas",  # PyArrow imports both with the first list that it is given
         "pyarrow.pandas_compat",
     ]

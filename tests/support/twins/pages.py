@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.picking import ByteRanges, pick
-from lance_core.encodings.v2_1.layout import PAGE_LAYOUT, open_page
-from lance_core.encodings.v2_1.levels import Node
-from lance_core.encodings.v2_1.page import ByteRange, LeafSlice, LeafType, Page
+from lance_core.encodings.v2_1.layouts.layout import PAGE_LAYOUT, open_page
+from lance_core.encodings.v2_1.layouts.levels import Node
+from lance_core.encodings.v2_1.layouts.page import ByteRange, LeafSlice, LeafType, Page
 from lance_core.errors import CorruptFileError
 from lance_core.kernels import CorruptData
 from lance_core.proto import encodings_v2_1_pb2 as pb

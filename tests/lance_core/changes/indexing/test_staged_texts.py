@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.api.dataset.operations import Index, IndexFile
 from lance_core.api.indices import IndexConfig
-from lance_core.api.operations import Index, IndexFile
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 from lance_core.index.progress import IndexProgress
 from support.searches.texts import scores_of

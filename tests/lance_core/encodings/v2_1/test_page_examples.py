@@ -10,7 +10,7 @@ import lz4.block
 import pyarrow as pa
 import pytest
 
-from lance_core.encodings.v2_1.levels import Node
+from lance_core.encodings.v2_1.layouts.levels import Node
 from lance_core.proto import encodings_v2_1_pb2 as pb
 from support.runs.each_case import each_case
 from support.twins import nested, pages, values

@@ -12,11 +12,11 @@ import pytest
 import zstandard
 
 from lance_core.encodings.file_pages import FilePages, TooManyBytes
-from lance_core.encodings.v2_1.dictionary import decode_dictionaries
 from lance_core.encodings.v2_1.flat import Flat
-from lance_core.encodings.v2_1.levels import Node
-from lance_core.encodings.v2_1.miniblock import MiniBlockPage
-from lance_core.encodings.v2_1.page import LeafType
+from lance_core.encodings.v2_1.layouts.dictionary import decode_dictionaries
+from lance_core.encodings.v2_1.layouts.levels import Node
+from lance_core.encodings.v2_1.layouts.miniblock import MiniBlockPage
+from lance_core.encodings.v2_1.layouts.page import LeafType
 from lance_core.encodings.values import FixedValues
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.kernels import CorruptData, OffsetOverflow

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lance_core.encodings.v2_1.direct import direct_array
+from lance_core.encodings.v2_1.layouts.direct import direct_array
 from lance_core.kernels import (
     ColumnPages,
     CorruptData,

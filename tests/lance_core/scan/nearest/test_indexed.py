@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.api.scanner_builder import ScannerBuilder
+from lance_core.api.dataset.scanner_builder import ScannerBuilder
 from lance_core.errors import InvalidInputError, LanceError
 from lance_core.scan.nearest import indexed as indexed_search
 from support.searches.nearest import expected_ids, lattice, vector_table

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
-from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.parsing.sql import parse_filter
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.pruning import Pruner
 

@@ -16,7 +16,7 @@ import pytest
 import lance_core
 from lance_core.errors import CorruptFileError
 from lance_core.expressions.evaluate import passing
-from lance_core.expressions.sql import parse_filter
+from lance_core.expressions.parsing.sql import parse_filter
 from lance_core.file.metadata import read_file_metadata
 from lance_core.proto import file_pb2
 from lance_core.scan.files.cache import FileCache
@@ -32,7 +32,7 @@ from lance_core.scan.plan.statistics import (
     TableStatistics,
 )
 from lance_core.scan.read.fragments import FragmentOpener
-from lance_core.scan.run.filter_windows import _joined
+from lance_core.scan.run.filtering.filter_windows import _joined
 from lance_core.scan.session import session_of
 from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.collect import PageSummary, page_bounds

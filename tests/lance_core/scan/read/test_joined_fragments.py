@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lance_core
-from lance_core.encodings.v2_1.page import LeafSlice
+from lance_core.encodings.v2_1.layouts.page import LeafSlice
 from lance_core.file.joined_files import JoinedFiles
 from lance_core.file.v2_1 import joined_files
 from lance_core.scan.run import fragment_groups, small_fragments

@@ -11,8 +11,8 @@ import pytest
 
 import lance_core
 from lance_core.process.counters import PAGE_READS
-from lance_core.scan.run.filter_windows import FilterRead
-from lance_core.scan.run.row_filter import Matches
+from lance_core.scan.run.filtering.filter_windows import FilterRead
+from lance_core.scan.run.filtering.row_filter import Matches
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])

@@ -18,8 +18,8 @@ from lance_core.scan.files.cache import FileCache
 from lance_core.scan.plan.bind import bind_filter
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.scan_plan import plan_scan
-from lance_core.scan.run import filtered_scan
 from lance_core.scan.run.execute import scan_table
+from lance_core.scan.run.filtering import filtered_scan
 from lance_core.scan.run.strategy import Strategy
 from support.oracles.comparison import assert_tables_equal
 from support.runs.draws import draws

@@ -20,9 +20,9 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.scan_plan import plan_scan
 from lance_core.scan.read import row_selection
 from lance_core.scan.read.page_trace import Trace
-from lance_core.scan.run import filtered_scan, matching_rows, row_filter
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batches, scan_table
+from lance_core.scan.run.filtering import filtered_scan, matching_rows, row_filter
 from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import zone_statistics
 from support.oracles.comparison import assert_tables_equal

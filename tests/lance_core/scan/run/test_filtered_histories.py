@@ -8,7 +8,7 @@ import pytest
 
 import lance_core
 from lance_core.errors import LanceError
-from lance_core.scan.run import filtered_scan
+from lance_core.scan.run.filtering import filtered_scan
 from support.oracles.comparison import assert_tables_equal
 
 CONDITIONS = [

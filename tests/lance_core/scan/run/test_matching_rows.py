@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lance_core
-from lance_core.scan.run import matching_rows, window_batches
-from lance_core.scan.run.matching_rows import BatchEnds
+from lance_core.scan.run import window_batches
+from lance_core.scan.run.filtering import matching_rows
+from lance_core.scan.run.filtering.matching_rows import BatchEnds
 
 MOST_PLACES = 20_000_000
 

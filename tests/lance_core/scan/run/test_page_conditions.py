@@ -32,8 +32,8 @@ from lance_core.expressions.tree import (
 )
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.page_ranges import PageRange
-from lance_core.scan.run import page_conditions, row_filter
-from lance_core.scan.run.page_conditions import PageCondition, page_condition
+from lance_core.scan.run.filtering import page_conditions, row_filter
+from lance_core.scan.run.filtering.page_conditions import PageCondition, page_condition
 from support.files.pages import Columns
 from support.files.written import write_file
 from support.runs.draws import draws

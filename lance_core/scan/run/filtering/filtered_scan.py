@@ -1,0 +1,108 @@
+"""The jobs of a scan with a filter: first those that find matching rows, then those that decode them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+
+from lance_core.pool import num_workers
+from lance_core.scan.files.data_files import DataFiles
+from lance_core.scan.plan.indices import FilterMasks
+from lance_core.scan.plan.projection import project_filtered
+from lance_core.scan.plan.pruning import Pruner
+from lance_core.scan.plan.scan_plan import ScanPlan
+from lance_core.scan.read.fragments import FragmentOpener
+from lance_core.scan.run.batch_cutter import BatchCutter
+from lance_core.scan.run.budget import MemoryBudget
+from lance_core.scan.run.filtering.filter_windows import FilterWindow, FilterWindows
+from lance_core.scan.run.filtering.index_masks import index_masks, is_few
+from lance_core.scan.run.filtering.matching_rows import MatchingRows, MatchingWindow
+from lance_core.scan.run.filtering.row_filter import RowFilter
+from lance_core.scan.run.readahead import Job, run_ahead
+from lance_core.scan.run.strategy import Strategy
+from lance_core.scan.run.window_batches import WindowsTogether
+from lance_core.table.snapshot import Snapshot
+
+_ALL = 1 << 30
+"""More jobs than any scan has."""
+_FEW_ROWS = 1 << 14
+"""Rows that are filtered in less time than statistics take, which describe half as many each."""
+_FEW_FRAGMENTS = 4
+"""Fragments that are opened in less time than statistics of all of them take."""
+
+
+@contextmanager
+def matching_jobs(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+    cutter: BatchCutter | None = None,
+) -> Iterator[Generator[Job[MatchingWindow | WindowsTogether], None, None]]:
+    """Begin the jobs that decode the matching rows, divided into whole batches.
+
+    `cutter` is that of `MatchingRows`.
+    """
+    is_remote = snapshot.storage.is_remote
+    masks = index_masks(snapshot, plan.options, files) if strategy.prune else None
+    with filter_jobs(snapshot, plan, budget, files, strategy, masks) as found:
+        rows = MatchingRows(
+            found,
+            plan.options,
+            len(plan.schema),
+            strategy.dense_share,
+            is_stream=strategy.is_stream,
+            cutter=None if is_remote else cutter,
+        )
+        alone = _ALL if is_few(plan, masks) and not is_remote else 0
+        with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote, num_alone=alone)) as jobs:
+            yield jobs
+
+
+@contextmanager
+def filter_jobs(
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    files: DataFiles,
+    strategy: Strategy,
+    masks: FilterMasks | None,
+) -> Iterator[Generator[Job[FilterWindow], None, None]]:
+    """Begin the jobs that find the matching rows, among the rows of `masks`."""
+    condition = plan.options.filter
+    assert condition is not None
+    projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
+    is_remote = snapshot.storage.is_remote
+    # A trace shows what statistics leave out, so it needs them in any case. What indices find is rare,
+    # also in the fragments that they do not cover.
+    is_small = plan.num_rows <= _FEW_ROWS and len(plan.fragment_scans) <= _FEW_FRAGMENTS
+    asks = is_remote or strategy.trace is not None or masks is not None or not is_small
+    windows = FilterWindows(
+        plan,
+        FragmentOpener(
+            snapshot,
+            projection,
+            files,
+            strategy.trace,
+            deleted=plan.options.include_deleted_rows,
+        ),
+        Pruner(
+            snapshot,
+            condition,
+            files,
+            enabled=strategy.prune,
+            asks=asks,
+            masks=masks,
+            only_indexed=plan.options.fast_search,
+        ),
+        RowFilter(condition, projection, strategy, learns=strategy.prune, guards=plan.options.guards),
+        is_stream=strategy.is_stream,
+    )
+    # With a limit, the first window often has all rows that are wanted.
+    num_alone = 0 if plan.options.limit is None else 1
+    if is_few(plan, masks) and not is_remote:
+        num_alone = _ALL
+    most_jobs = 2 + num_workers(is_remote)
+    with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:
+        yield jobs

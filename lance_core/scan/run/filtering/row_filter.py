@@ -1,0 +1,262 @@
+"""A filter on the rows of one fragment: which rows match, and the values that were decoded to find out.
+
+Conditions are evaluated one after the other. A later condition is evaluated only for the rows that met the
+earlier conditions. Guards come first: an error of another condition tells nothing about rows that they hide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.scan.plan.projection import FilteredProjection
+from lance_core.scan.plan.pruning import CandidateRange
+from lance_core.scan.plan.statistics import Gatherer
+from lance_core.scan.read.columns import StoredColumn, batches_of
+from lance_core.scan.read.fragments import FragmentReader
+from lance_core.scan.read.live_rows import Offsets, places
+from lance_core.scan.read.row_selection import read_rows, select_rows
+from lance_core.scan.run.filtering.page_conditions import PageCondition, page_condition
+from lance_core.scan.run.strategy import Strategy
+
+# If at least this share of rows is left, a column of a later condition is decoded whole, though taking rows
+# would be cheaper: then statistics of its values are gathered, which speed up the next filter.
+_LEARNING_SHARE = 1 / 32
+# Conditions are evaluated on the pages of ranges with this many rows at least. The columns of many small
+# ranges are decoded in one call of a kernel.
+_LEAST_ROWS = 1 << 15
+# If a smaller share of rows is left, the next condition picks its values of these rows.
+_LEAST_SHARE = 1 / 8
+
+
+@dataclass(frozen=True)
+class Conjunct:
+    """One of the conditions that rows must all meet, and the numbers of the columns that it needs."""
+
+    expression: Expression
+    columns: tuple[int, ...]
+    on_pages: PageCondition | None
+    """Form for kernels that evaluate it without decoding the column; None unless it is on one column."""
+
+
+class RowFilter:
+    """A filter bound to the columns that a scan reads.
+
+    With `learns`, statistics of the values that it decodes are gathered. `guards` is that of `ScanOptions`.
+    """
+
+    def __init__(
+        self,
+        condition: Expression,
+        projection: FilteredProjection,
+        strategy: Strategy,
+        *,
+        learns: bool = True,
+        guards: int = 0,
+    ) -> None:
+        self.condition = condition
+        self._guards = guards
+        self.conjuncts = tuple(
+            Conjunct(
+                part,
+                tuple(dict.fromkeys(projection.inputs[path[0]] for path in columns(part))),
+                page_condition(part) if strategy.on_pages else None,
+            )
+            for part in conjuncts(condition)
+        )
+        self.columns = tuple(projection.inputs.values())
+        self._learning_share = strategy.dense_share
+        if learns and strategy.dense_share is None:
+            self._learning_share = _LEARNING_SHARE
+        self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
+        """Numbers of the columns that both the filter needs and the scan returns."""
+        self._names = {index: name for name, index in projection.inputs.items()}
+        self._ordered: tuple[FragmentReader, tuple[int, ...], list[int]] | None = None
+        """The latest order, of these conjuncts in this fragment: several steps ask for the same one."""
+
+    def first_column(self, fragment: FragmentReader, candidate: CandidateRange) -> int | None:
+        """Return the number of the column that `matches` reads first; None if it reads none."""
+        order = self._order(fragment, candidate)
+        return next(iter(self.conjuncts[order[0]].columns), None) if order else None
+
+    def matches(
+        self,
+        fragment: FragmentReader,
+        candidate: CandidateRange,
+        gatherer: Gatherer,
+        first: list[pa.Array] | None = None,
+    ) -> Matches:
+        """Return the live candidates of a candidate range that match.
+
+        Args:
+            gatherer: Gets the values that are decoded here, for statistics.
+            first: Values of `first_column` in the candidate range, deleted rows included, if they are known.
+
+        Raises:
+            LanceError: a page cannot be decoded, or a condition cannot be evaluated.
+        """
+        from lance_core.expressions import evaluate  # late: most processes do not filter
+
+        start, end = candidate.start, candidate.end
+        rows: Offsets | None = None  # all live rows
+        if candidate.rows is not None:
+            rows = fragment.only_live(candidate.rows)
+        num_rows = fragment.num_live_rows(start, end) if rows is None else len(rows)
+        decoded: dict[int, list[pa.Array]] = {}
+        waiting = self._order(fragment, candidate)
+        found = None
+        if num_rows and first is None:
+            found = self._on_pages(fragment, candidate, gatherer, waiting)
+        if found is not None and found.true_count < num_rows:
+            num_rows = found.true_count
+            if not waiting:
+                return Matches(fragment, start, end, num_rows, None, {}, found)
+            rows = fragment.rows_at(start, places(found))
+        while waiting and num_rows:
+            conjunct = self.conjuncts[waiting[0]]
+            condition, taken = self._joined(waiting)
+            waiting = [number for number in waiting if number not in taken]
+            for index in conjunct.columns:
+                if index in decoded:
+                    continue
+                learn = partial(gatherer.add, self._names[index])
+                if rows is None:
+                    arrays = fragment.columns[index].read(start, end) if first is None else first
+                    first = None
+                    learn(start, arrays)
+                    decoded[index] = fragment.live(arrays, start)
+                else:
+                    decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
+            named = {self._names[index]: decoded[index] for index in conjunct.columns}
+            expression = conjunct.expression if condition is None else condition.expression
+            masks = [evaluate.passing(expression, batch) for batch in batches_of(named, num_rows)]
+            mask = masks[0] if len(masks) == 1 else pa.concat_arrays(masks)
+            num_matching = mask.true_count
+            if num_matching == num_rows:
+                continue
+            num_rows = num_matching
+            needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
+            if not waiting and needed.isdisjoint(decoded):
+                return Matches(fragment, start, end, num_rows, rows, {}, mask)
+            chosen = places(mask)
+            rows = fragment.rows_at(start, chosen) if rows is None else rows[chosen]
+            decoded = {
+                index: select_rows(values, chosen) for index, values in decoded.items() if index in needed
+            }
+        held = {index: decoded[index] for index in self.held if index in decoded}
+        return Matches(fragment, start, end, num_rows, rows, held)
+
+    def is_on_pages(self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer) -> bool:
+        """Return whether `matches` evaluates the first condition on pages, if their encodings allow it."""
+        order = self._order(fragment, candidate)
+        return bool(order) and self._page_column(fragment, candidate, gatherer, order) is not None
+
+    def _page_column(
+        self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer, waiting: list[int]
+    ) -> StoredColumn | None:
+        """Return the column on whose pages the first of the waiting conditions is evaluated; None if the
+        column has to be decoded.
+        """
+        conjunct = self.conjuncts[waiting[0]]
+        if (
+            candidate.rows is not None
+            or candidate.num_rows < _LEAST_ROWS
+            or conjunct.on_pages is None
+            or not self.held.isdisjoint(conjunct.columns)
+            or gatherer.wants(self._names[conjunct.columns[0]], candidate.start, candidate.end)
+        ):
+            return None
+        column = fragment.columns[conjunct.columns[0]]
+        return column if isinstance(column, StoredColumn) else None
+
+    def _on_pages(
+        self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer, waiting: list[int]
+    ) -> pa.BooleanArray | None:
+        """Evaluate the first of the waiting conditions on pages, as many as kernels can, and take them out.
+
+        Returns for each live row of the candidate range whether all of them are true; None if there are none.
+        """
+        found: pa.BooleanArray | None = None
+        start, end = candidate.start, candidate.end
+        while waiting and (found is None or found.true_count >= _LEAST_SHARE * len(found)):
+            column = self._page_column(fragment, candidate, gatherer, waiting)
+            ranges = None if column is None else column.page_ranges(start, end)
+            condition, taken = self._joined(waiting)
+            more = None if ranges is None or condition is None else condition.matches(ranges)
+            if more is None:
+                break
+            found = more if found is None else pc.and_(found, more)
+            waiting[:] = [number for number in waiting if number not in taken]
+        return None if found is None else pa.concat_arrays(fragment.live([found], start))
+
+    def _joined(self, waiting: list[int]) -> tuple[PageCondition | None, list[int]]:
+        """Return the first of the waiting conditions, joined with others on its column, and their numbers."""
+        condition, taken = self.conjuncts[waiting[0]].on_pages, [waiting[0]]
+        for number in waiting[1:]:
+            other = self.conjuncts[number].on_pages
+            if condition is not None and other is not None and other.column == condition.column:
+                both = condition.joined(other)
+                if both is not None:
+                    condition = both
+                    taken.append(number)
+        return condition, taken
+
+    def _order(self, fragment: FragmentReader, candidate: CandidateRange) -> list[int]:
+        """Return the numbers of the conjuncts to evaluate in a candidate range: guards first, and then the
+        cheapest first.
+        """
+        if len(candidate.conjuncts) == 1:
+            return list(candidate.conjuncts)
+        kept = self._ordered
+        if kept is None or kept[0] is not fragment or kept[1] != candidate.conjuncts:
+            costs = {number: self._cost(fragment, number) for number in candidate.conjuncts}
+            order = sorted(costs, key=lambda number: (number >= self._guards, costs[number]))
+            kept = self._ordered = fragment, candidate.conjuncts, order
+        return list(kept[2])
+
+    def _cost(self, fragment: FragmentReader, number: int) -> float:
+        return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)
+
+
+@dataclass
+class Matches:
+    """The matching live rows of the physical range `[start, end)` of a fragment.
+
+    Attributes:
+        held: Values of these rows by column number, for columns that the filter needed and the scan returns.
+
+    Row numbers are made when they are asked for: a count does without them.
+    """
+
+    fragment: FragmentReader
+    start: int
+    end: int
+    num_rows: int
+    _rows: Offsets | None = field(repr=False)
+    """None: all live rows."""
+    held: dict[int, list[pa.Array]] = field(repr=False)
+    _mask: pa.BooleanArray | None = field(default=None, repr=False)
+    """Whether each of `_rows` matches; None: all match."""
+
+    @property
+    def rows(self) -> Offsets:
+        """The physical row numbers, ascending."""
+        if self._mask is not None:
+            chosen = places(self._mask)
+            self._rows = (
+                self.fragment.rows_at(self.start, chosen) if self._rows is None else self._rows[chosen]
+            )
+            self._mask = None
+        elif self._rows is None:
+            self._rows = self.fragment.live_rows(self.start, self.end)
+        return self._rows
+
+    @property
+    def num_bytes(self) -> int:
+        """About how many bytes the row numbers and the held values take."""
+        arrays = (array for values in self.held.values() for array in values)
+        return 8 * self.num_rows + sum(int(array.get_total_buffer_size()) for array in arrays)
