@@ -6,6 +6,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+# Arrow keeps the first of two types with one name. The reference does not load after our types, which some
+# tests here register by looking at all names.
+import lance.arrow  # noqa: F401
 import pytest
 
 from support.servers.server import serving
