@@ -1,4 +1,4 @@
-"""Arrow types that `lance_core.api.arrow` offers. These modules register none of the types with Arrow.
+"""Arrow types that `arrow` offers. Importing `arrow` registers them, importing these modules does not.
 
 bfloat16         arrays of bfloat16 in Arrow, NumPy and pandas
 bfloat16_values  single values of bfloat16, and the rounding of floats
