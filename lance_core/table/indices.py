@@ -99,7 +99,7 @@ class IndexSegment:
     files: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
     """Bytes of each file of the segment by name; empty in manifests of old libraries."""
 
-    @property
+    @cached_property
     def index_type(self) -> str:
         """Kind of the index as the reference names it, such as "BTree" or "IVF_PQ"."""
         if self.name in _SYSTEM_INDICES:
@@ -108,6 +108,11 @@ class IndexSegment:
         if kind == "Vector" and self.details:
             return vector_type(self.details)
         return kind or "Unknown"
+
+    @cached_property
+    def fragment_ids(self) -> frozenset[int]:
+        """Ids of the covered fragments, some of which may no longer exist."""
+        return frozenset(self.description.fragment_ids)
 
     @property
     def is_of_system(self) -> bool:

@@ -116,13 +116,12 @@ class IndexedSearch:
             or query.vectors.is_multiple
             or (not is_exact and (has_others or self._has_bounds))
         )
-        parts = [best_of([self._of_segments(covered, is_refined=is_refined)], query.k)]
-        if has_others:
-            plan = self._plan.with_fragment_scans(others)
-            parts.append(
-                exact_candidates(self._snapshot, query, self._metric, self._condition, plan, *self._reads)
-            )
-        return best_of(parts, query.k)
+        found = self._of_segments(covered, is_refined=is_refined)
+        if not has_others:
+            return found
+        plan = self._plan.with_fragment_scans(others)
+        compared = exact_candidates(self._snapshot, query, self._metric, self._condition, plan, *self._reads)
+        return best_of([found, compared], query.k)
 
     @property
     def _has_bounds(self) -> bool:
@@ -134,12 +133,14 @@ class IndexedSearch:
         return self._query.k * (self._query.refine_factor or 1)
 
     def _of_segments(self, covered: frozenset[int], *, is_refined: bool) -> Candidates:
-        """Return what the segments find for each query, with exact distances if `is_refined`."""
+        """Return the `k` nearest rows that the segments find for each query, with exact distances if
+        `is_refined`.
+        """
         matching: KeySet | None = None
         if self._condition is not None:
             row_ids, addresses = self._matching(covered)
             if len(row_ids) <= max(_FEW_MATCHES, self._query.k):
-                return self._exact_of_all(row_ids, addresses)
+                return best_of([self._exact_of_all(row_ids, addresses)], self._query.k)
             matching = KeySet(row_ids)
         if is_refined:
             return self._refined(matching)
@@ -147,14 +148,16 @@ class IndexedSearch:
         return self._proposed(numbers, matching, self._wanted, within_bounds=True)
 
     def _refined(self, matching: KeySet | None) -> Candidates:
-        """Return rows with their exact distances, the `k` nearest ones of each query at least."""
+        """Return the `k` nearest rows of each query, with their exact distances."""
         query = self._query
         best, numbers, num_rows = NO_CANDIDATES, np.arange(len(query.numbers)), self._wanted
         within_bounds = False
         while len(numbers):
             proposed = self._proposed(numbers, matching, num_rows, within_bounds=within_bounds)
             exact = self._exact(proposed)
-            best = best_of([_distinct([best, exact])], query.k)
+            # What is proposed at once has each row once, unless two segments have the row.
+            are_distinct = not len(best.queries) and (query.vectors.is_multiple or len(self._segments) == 1)
+            best = best_of([exact if are_distinct else _distinct([best, exact])], query.k)
             if within_bounds or not self._has_bounds:
                 break
             numbers = self._lacking(numbers, proposed, exact, num_rows)
@@ -193,6 +196,8 @@ class IndexedSearch:
             for number in numbers.tolist()
             for each in self._segments
         ]
+        if len(calls) == 1 and not self._query.vectors.is_multiple:
+            return calls[0]().at(slice(num_rows))  # a segment returns them in order
         found = [call() for call in calls] if len(calls) < 2 else run_all(calls)
         return _distinct(found) if self._query.vectors.is_multiple else best_of(found, num_rows)
 

@@ -83,10 +83,7 @@ def vector_index(
                 "metric of a search with index_segments", expected=opened[0][0].metric, found=query.metric
             )
         return None
-    covering = [
-        CoveringSegment(segment, frozenset(entry.description.fragment_ids) & whole)
-        for segment, entry in opened
-    ]
+    covering = [CoveringSegment(segment, entry.fragment_ids & whole) for segment, entry in opened]
     return VectorIndex(
         entries[0].name, opened[0][0].metric, tuple(each for each in covering if each.fragment_ids)
     )
