@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -47,9 +48,19 @@ class BatchCutter:
         self.schema = schema
         self._most_bytes = options.batch_bytes
         self._most_rows = options.batch_rows
-        bits = [value_bits(field.type) for field in schema]
-        self._even_bits = sum(width + 1 for width in bits if width is not None)
-        self._uneven = [position for position, width in enumerate(bits) if width is None]
+
+    @cached_property
+    def _bits(self) -> list[int | None]:
+        """Bits of the values of each column; None if they differ. A small batch does not need them."""
+        return [value_bits(field.type) for field in self.schema]
+
+    @cached_property
+    def _even_bits(self) -> int:
+        return sum(width + 1 for width in self._bits if width is not None)
+
+    @cached_property
+    def _uneven(self) -> list[int]:
+        return [position for position, width in enumerate(self._bits) if width is None]
 
     def whole(self, found: ReadBatches, cuts: Counts) -> BatchRun | None:
         """Return all batches between `cuts` as one run; None if one is too large or their sizes differ."""
