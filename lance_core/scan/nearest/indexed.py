@@ -30,7 +30,7 @@ from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates, best_o
 from lance_core.scan.nearest.comparing import Comparer, Distances
 from lance_core.scan.nearest.exact import exact_candidates
 from lance_core.scan.plan.nearest import NearestQuery
-from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.options import ScanOptions, column_options
 from lance_core.scan.plan.projection import project
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.row_selection import read_rows
@@ -93,8 +93,7 @@ class IndexedSearch:
         self._condition = condition
         self._plan = plan
         self._reads = budget, files, strategy
-        options = ScanOptions(columns=(query.column,))
-        projection = project(snapshot.manifest.schema, options)
+        projection = project(snapshot.manifest.schema, column_options(query.column))
         self._taker = taker_of(snapshot, projection, files)
         self._finder = self._taker.addresses
         self._metric = segments[0].segment.metric

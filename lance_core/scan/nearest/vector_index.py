@@ -11,7 +11,7 @@ from lance_core.index.vector.opened import OpenVectorSegment
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.indexed import CoveringSegment
 from lance_core.scan.plan.nearest import NearestQuery
-from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.options import column_options
 from lance_core.scan.plan.projection import DataColumn, project
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.schema import Schema
@@ -125,7 +125,7 @@ def _named_segments(snapshot: Snapshot, query: NearestQuery) -> list[IndexSegmen
 
 
 def _field_id(schema: Schema, column: str) -> int:
-    (projected,) = project(schema, ScanOptions(columns=(column,))).columns
+    (projected,) = project(schema, column_options(column)).columns
     assert isinstance(projected, DataColumn)
     field = projected.field
     for child in projected.path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -448,6 +449,25 @@ def holds_dictionary(data_type: pa.DataType) -> bool:
     return pa.types.is_dictionary(data_type) or any(
         holds_dictionary(data_type.field(position).type) for position in range(data_type.num_fields)
     )
+
+
+def has_dictionaries(schema: pa.Schema) -> bool:
+    """Return whether a column has a dictionary type, at any depth.
+
+    The answer for a schema is remembered as long as the schema is alive: projections keep theirs for the next
+    request, and looking at 100 columns takes longer than taking their first rows.
+    """
+    number = id(schema)
+    known = _has_dictionaries.get(number)
+    if known is None or known[0]() is not schema:
+        found = any(holds_dictionary(field.type) for field in schema)
+        known = weakref.ref(schema, lambda _: _has_dictionaries.pop(number, None)), found
+        _has_dictionaries[number] = known
+    return known[1]
+
+
+_has_dictionaries: dict[int, tuple[weakref.ref[pa.Schema], bool]] = {}
+"""The answers of `has_dictionaries` by the `id` of the schema. (Its hash takes as long as the answer.)"""
 
 
 def _only(field: Field, ids: Collection[int]) -> Field:
