@@ -15,6 +15,8 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import pyroaring
 from google.protobuf.message import DecodeError
 
@@ -113,6 +115,11 @@ class IndexSegment:
     def fragment_ids(self) -> frozenset[int]:
         """Ids of the covered fragments, some of which may no longer exist."""
         return frozenset(self.description.fragment_ids)
+
+    @cached_property
+    def sorted_fragment_ids(self) -> npt.NDArray[np.uint64]:
+        """Ids of the covered fragments, ascending."""
+        return np.array(sorted(self.fragment_ids), np.uint64)
 
     @property
     def is_of_system(self) -> bool:

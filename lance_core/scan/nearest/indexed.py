@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -59,15 +59,22 @@ Allowed = Callable[[Keys], npt.NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class CoveringSegment:
-    """An opened segment of a vector index, and the fragments of a search that it covers."""
+    """An opened segment of a vector index, and the fragments of a search that it covers.
+
+    Attributes:
+        segment: The segment.
+        fragment_ids: Ids of the fragments.
+        sorted_ids: The same ids, ascending.
+    """
 
     segment: VectorSegment
     fragment_ids: frozenset[int]
+    sorted_ids: Keys
 
-    @cached_property
-    def sorted_ids(self) -> Keys:
-        """The ids of the fragments, ascending."""
-        return np.array(sorted(self.fragment_ids), np.uint64)
+    @classmethod
+    def of(cls, segment: VectorSegment, fragment_ids: frozenset[int]) -> CoveringSegment:
+        """Return a segment with some fragments that it covers."""
+        return cls(segment, fragment_ids, np.array(sorted(fragment_ids), np.uint64))
 
 
 class IndexedSearch:
@@ -105,9 +112,12 @@ class IndexedSearch:
             LanceError: Something cannot be read.
         """
         query = self._query
-        covered = frozenset[int]().union(*(each.fragment_ids for each in self._segments))
+        first, *more = [each.fragment_ids for each in self._segments]
+        covered = first.union(*more) if more else first
         scans = self._plan.fragment_scans
-        others = [scan for scan in scans if scan.fragment_id not in covered]
+        # The covered fragments are among those of the scans.
+        is_all = len(covered) == len(scans)
+        others = [] if is_all else [scan for scan in scans if scan.fragment_id not in covered]
         has_others = bool(others) and not self._plan.options.fast_search
         is_exact = all(each.segment.is_exact for each in self._segments)
         is_refined = (
@@ -290,6 +300,8 @@ class IndexedSearch:
 
     def _has_few_deleted(self, covering: CoveringSegment) -> bool:
         """Return whether it costs less to look for more rows than to test all rows that are searched."""
+        if not self._snapshot.manifest.totals.deletion_files:
+            return True
         known = self._snapshot.manifest.fragment_by_id
         fragments = [known[number] for number in covering.fragment_ids if number in known]
         num_physical = sum(fragment.physical_rows for fragment in fragments)

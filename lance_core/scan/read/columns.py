@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from lance_core.file.page_ranges import PageRange, PlainValues, at_rows
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import OffsetOverflow, PlainPages
 from lance_core.process.counters import PAGE_READS
+from lance_core.process.derived import Derived
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn
 from lance_core.scan.read.blobs import BlobSource, described_bytes, read_blobs
@@ -457,17 +457,12 @@ def has_dictionaries(schema: pa.Schema) -> bool:
     The answer for a schema is remembered as long as the schema is alive: projections keep theirs for the next
     request, and looking at 100 columns takes longer than taking their first rows.
     """
-    number = id(schema)
-    known = _has_dictionaries.get(number)
-    if known is None or known[0]() is not schema:
-        found = any(holds_dictionary(field.type) for field in schema)
-        known = weakref.ref(schema, lambda _: _has_dictionaries.pop(number, None)), found
-        _has_dictionaries[number] = known
-    return known[1]
+    return _has_dictionaries.of(schema)
 
 
-_has_dictionaries: dict[int, tuple[weakref.ref[pa.Schema], bool]] = {}
-"""The answers of `has_dictionaries` by the `id` of the schema. (Its hash takes as long as the answer.)"""
+_has_dictionaries: Derived[pa.Schema, bool] = Derived(
+    lambda schema: any(holds_dictionary(field.type) for field in schema)
+)
 
 
 def _only(field: Field, ids: Collection[int]) -> Field:
