@@ -79,6 +79,7 @@ class Catalog:
     ) -> None:
         """Serve the datasets below `root`, whose reads use `session`."""
         self._root = root
+        self._below_root = os.path.join(root, "")
         self._base_directories = tuple(base_directories)
         self._snapshots = SnapshotCache(cache_bytes, self._open_version)
         self._session = session
@@ -418,13 +419,13 @@ class Catalog:
 
         The caller must use this path: resolving a second time could lead elsewhere.
         """
-        given = os.path.join(self._root, relative)
+        given = self._below_root + relative
         try:
             # What leads there is resolved: the root once, and namespaces are no links.
             path = os.path.realpath(given) if stat.S_ISLNK(os.lstat(given).st_mode) else given
         except OSError:  # there is none, or it is being removed or renamed
             return None
-        is_dataset = _is_below(path, self._root) and os.path.isdir(os.path.join(path, VERSIONS_DIRECTORY))
+        is_dataset = path.startswith(self._below_root) and os.path.isdir(f"{path}/{VERSIONS_DIRECTORY}")
         return path if is_dataset else None
 
     def _report(self, relative: str, problem: str) -> None:

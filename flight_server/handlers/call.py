@@ -47,6 +47,7 @@ class Call:
     __slots__ = (
         "_began",
         "_blocks",
+        "_caller",
         "_context",
         "_facts",
         "_headers",
@@ -66,6 +67,7 @@ class Call:
         self._context = context
         self._headers = CallHeaders.of(context)
         self._identity: Identity | None = None
+        self._caller: str | None = None
         self._facts: list[Callable[[], Facts]] = []
         self._is_counted = False
         self._is_logged = False
@@ -94,8 +96,10 @@ class Call:
     @property
     def caller(self) -> str:
         """Name of the caller whose limits count: the subject, or the host of a client that nobody asks."""
-        subject = self.identity.subject
-        return _host_of(_peer_of(self._context)) if subject is None else subject
+        if self._caller is None:
+            subject = self.identity.subject
+            self._caller = _host_of(_peer_of(self._context)) if subject is None else subject
+        return self._caller
 
     def is_cancelled(self) -> bool:
         """Return whether the client has left."""

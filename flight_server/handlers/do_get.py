@@ -11,7 +11,7 @@ from pyarrow import flight, ipc
 
 from flight_server.handlers.call import Call, named
 from flight_server.handlers.rpc import rpc
-from flight_server.handlers.thread_state import kept_thread_state
+from flight_server.handlers.thread_state import ThreadState
 from flight_server.limits.wire import WireChoice
 from flight_server.reading.one_reader import one_reader
 from flight_server.reading.reads import BatchRun, ScanStream
@@ -74,17 +74,19 @@ def _parts(
         if call.is_verbose:
             runs = _counted(call, runs)
         if stream.has_dictionaries:
-            with kept_thread_state():
+            with ThreadState():
                 yield from one_reader(stream.schema, runs)
             return
         if stream.compression == "auto":
-            with kept_thread_state():
+            with ThreadState():
                 yield from _adapted(call, runs)
             return
-        if (first := next(runs, None)) is not None:  # most takes have no other
-            yield first.sendable()
-        del first  # its memory must be free when the next one is asked for
-        with kept_thread_state():
+        for _ in range(2):  # most takes have one run only, for which no state is kept
+            if (run := next(runs, None)) is None:
+                return
+            yield run.sendable()
+            del run  # its memory must be free when the next one is asked for
+        with ThreadState():
             yield from map(BatchRun.sendable, runs)
 
 

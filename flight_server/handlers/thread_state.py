@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from ctypes import pythonapi
 from threading import get_ident
 
@@ -29,12 +27,8 @@ class ThreadState:
         if get_ident() == self._thread:
             pythonapi.PyGILState_Release(self._state)
 
+    def __enter__(self) -> None:
+        """Keep the state, which this object has kept since it was made, until the end of a block."""
 
-@contextmanager
-def kept_thread_state() -> Iterator[None]:
-    """Keep the thread state of the calling thread."""
-    state = ThreadState()
-    try:
-        yield
-    finally:
-        state.release()
+    def __exit__(self, *_: object) -> None:
+        self.release()

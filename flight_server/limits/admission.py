@@ -8,7 +8,6 @@ import math
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import NamedTuple
@@ -39,7 +38,7 @@ class _Slots:
         self.name = name
         self.limit = limit
         self.used = 0
-        self.of_callers: Counter[str] = Counter()
+        self.of_callers: dict[str, int] = {}
         self._gap_seconds = _FIRST_GAP_SECONDS
         self._last_end: float | None = None
         self._promised = 0.0
@@ -49,19 +48,20 @@ class _Slots:
         """Take a slot. Raises OverloadedError if the caller or all callers together have too many."""
         if self.used >= self.limit.total:
             raise self._refusal(f"{self.limit.total} {self.name} are running, the most this server allows")
-        if self.of_callers[caller] >= self.limit.of_caller:
+        used = self.of_callers.get(caller, 0)
+        if used >= self.limit.of_caller:
             most = self.limit.of_caller
             raise self._refusal(
                 f"{most} {self.name} of this caller are running, the most one caller may have"
             )
         self.used += 1
-        self.of_callers[caller] += 1
+        self.of_callers[caller] = used + 1
 
     def leave(self, caller: str) -> None:
         self.used -= 1
-        self.of_callers[caller] -= 1
-        if not self.of_callers[caller]:
-            del self.of_callers[caller]
+        used = self.of_callers.pop(caller)
+        if used > 1:
+            self.of_callers[caller] = used - 1
         now = time.monotonic()
         if self._last_end is not None:
             self._gap_seconds += _WEIGHT * (now - self._last_end - self._gap_seconds)

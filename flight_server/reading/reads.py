@@ -49,7 +49,7 @@ from lance_core.api.serving import (
     count_plan,
     explain_plan,
     guarded,
-    holds_dictionary,
+    has_dictionaries,
     plan_aggregation,
     plan_scan,
     project,
@@ -494,8 +494,7 @@ def _sent(
     if view.hides_rows:
         check_fresh(schema)
         runs = fresh_runs(runs)
-    has_dictionaries = any(holds_dictionary(field.type) for field in schema)
-    return ScanStream(schema, runs, has_dictionaries, compression, is_lookup, is_brief)
+    return ScanStream(schema, runs, has_dictionaries(schema), compression, is_lookup, is_brief)
 
 
 def _is_short_search(view: View, plan: ScanPlan) -> bool:

@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     )
     from lance_core.scan.plan.scan_plan import FragmentScan, ScanPlan, plan_scan, result_schema
     from lance_core.scan.plan.text_query import bind_text_query
-    from lance_core.scan.read.columns import holds_dictionary
+    from lance_core.scan.read.columns import has_dictionaries, holds_dictionary
     from lance_core.scan.run.batch_cutter import BatchRun
     from lance_core.scan.snapshot_reads import (
         BlobStream,
@@ -233,6 +233,7 @@ __all__ = [
     "find_tag",
     "find_written",
     "guarded",
+    "has_dictionaries",
     "holds_dictionary",
     "index_statistics",
     "is_object_store",
@@ -382,6 +383,7 @@ _LATE = {
     "find_tag": "lance_core.table.refs",
     "find_written": "lance_core.changes.written",
     "guarded": "lance_core.scan.plan.bind",
+    "has_dictionaries": "lance_core.scan.read.columns",
     "holds_dictionary": "lance_core.scan.read.columns",
     "index_statistics": "lance_core.changes.indexing.facts",
     "is_object_store": "lance_core.storage",

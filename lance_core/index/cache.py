@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar, cast
 
 from lance_core.process.counters import CacheUse, HitCounter, note
@@ -64,6 +64,25 @@ class IndexCache:
                 return None
             self._entries.move_to_end(key)
             return entry[0]
+
+    def find_each(self, keys: Sequence[Hashable]) -> list[object | None]:
+        """Return what `find` returns for each key."""
+        with self._lock:
+            entries = self._entries
+            found: list[object | None] = []
+            for key in keys:
+                entry = entries.get(key)
+                if entry is None:
+                    found.append(None)
+                else:
+                    entries.move_to_end(key)
+                    found.append(entry[0])
+            num_missed = found.count(None)
+            self._counter.hits += len(keys) - num_missed
+            self._counter.misses += num_missed
+        note("index_cache_hits", len(keys) - num_missed)
+        note("index_cache_misses", num_missed)
+        return found
 
     def keep(self, key: Hashable, value: T, num_bytes: int) -> T:
         """Keep a value, and return it; return the value that another thread kept under this key before.

@@ -6,7 +6,7 @@ A search asks `OpenSegment` for a file, for a whole column, or keeps what it der
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -166,6 +166,11 @@ class OpenSegment:
     def find(self, what: Hashable) -> object | None:
         """Return a value that `keep` kept; None if it is not in the cache."""
         return self.cache.find((*self._key, what))
+
+    def find_each(self, whats: Sequence[Hashable]) -> list[object | None]:
+        """Return what `find` returns for each name. All are found under one lock."""
+        key = self._key
+        return self.cache.find_each([(*key, what) for what in whats])
 
     def keep(self, what: Hashable, value: T, num_bytes: int) -> T:
         """Keep a value that is derived from files of the segment; see `IndexCache.keep`."""

@@ -916,6 +916,10 @@ class BestRows:
 
     def __init__(self, count: int, lower: float | None = None, upper: float | None = None) -> None: ...
     def __len__(self) -> int: ...
+    @property
+    def are_distinct(self) -> bool:
+        """Whether no two of the rows have the same key."""
+
     def offer(self, keys: _Numbers, allowed: _Numbers | None, distances: _Numbers) -> None:
         """Offer rows with distances of float32."""
 
@@ -937,6 +941,32 @@ class BestRows:
 
         The codes are stored byte by byte: the first bytes of all rows, then the second bytes, ...
         The distance is `(sum + shift) * scale + offset`. Rows may have their own scales, and more offsets.
+        """
+
+    def scan_product_codes(
+        self,
+        partitions: Sequence[tuple[_Numbers, _Numbers | None, _Numbers, int]],
+        query: _Numbers,
+        codebook: _Numbers,
+        num_sub_vectors: int,
+        bits: int,
+        scale: float,
+        offset: float,
+        centroids: _Numbers | None = None,
+    ) -> None:
+        """Offer the rows of partitions: `lookup_table` and `scan_lookups` of each partition in one call.
+
+        Args:
+            partitions: Keys, allowed rows, codes, and number of each partition.
+            query: float32.
+            codebook: See `lookup_table`.
+            num_sub_vectors: Number of sub-vectors.
+            bits: Bits of a code, 4 or 8.
+            scale: See `scan_lookups`.
+            offset: See `scan_lookups`.
+            centroids: Centroid of each partition, float32. Codes are those of the differences to the
+                centroid, and the table is that for `l2`. Without centroids it is that for `dot`, of the query
+                itself.
         """
 
     def scan_products(

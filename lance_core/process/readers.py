@@ -7,8 +7,8 @@ has left, also on worker threads. Rows that are too large for the caller are ref
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
 
@@ -38,16 +38,11 @@ class Reader:
         self._thread = threading.get_ident()
         self._has_left = False
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def waiting(self) -> AbstractContextManager[None]:
         """Make this the reader of all reads in a block: those of this thread, and those that it gives to
         worker threads.
         """
-        token = _reader.set(self)
-        try:
-            yield
-        finally:
-            _reader.reset(token)
+        return _Waiting(self)
 
     def close(self) -> None:
         """End the reads that worker threads do for this reader."""
@@ -64,6 +59,21 @@ class Reader:
         except BaseException:
             self.close()
             raise
+
+
+class _Waiting:
+    """Context of `Reader.waiting`. A class is faster than a generator, and every batch needs it."""
+
+    __slots__ = ("_of", "_token")
+
+    def __init__(self, reader: Reader) -> None:
+        self._of = reader
+
+    def __enter__(self) -> None:
+        self._token = _reader.set(self._of)
+
+    def __exit__(self, *_: object) -> None:
+        _reader.reset(self._token)
 
 
 def has_reader() -> bool:

@@ -54,7 +54,8 @@ class LocalStorage(Storage):
             is_resolved: the path is absolute and has no links. It is not resolved again, so nothing outside
                 is read even if the directory is replaced by a link.
         """
-        self._root = os.path.abspath(_local_path(uri))
+        self._root = uri if is_resolved else os.path.abspath(_local_path(uri))
+        self._below = os.path.join(self._root, "")
         self._real_root = self._root if is_resolved else os.path.realpath(self._root)
         self._follow_links = follow_links
         self._later: list[Callable[[], None]] | None = None
@@ -248,7 +249,7 @@ class LocalStorage(Storage):
         return self._open(path, os.O_RDONLY | os.O_DIRECTORY)
 
     def _absolute(self, path: str) -> str:
-        return os.path.join(self._root, contained_path(path)) if path else self._root
+        return self._below + contained_path(path) if path else self._root
 
     def _open(self, path: str, flags: int) -> Descriptor:
         """Open a path below the root. The open file is checked, not the path, so that no link can be swapped

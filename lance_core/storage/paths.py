@@ -1,8 +1,14 @@
 """The rule for paths inside a storage."""
 
+from functools import lru_cache
+
 from lance_core.errors import InvalidInputError
 
+_MOST_PATHS = 4096
+"""Paths whose check is remembered: every read of a file that is open already checks the path again."""
 
+
+@lru_cache(_MOST_PATHS)
 def contained_path(path: str) -> str:
     """Return `path` if it stays below the root of the storage.
 

@@ -15,6 +15,8 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+import numpy.typing as npt
 import pyroaring
 from google.protobuf.message import DecodeError
 
@@ -99,7 +101,7 @@ class IndexSegment:
     files: Mapping[str, int] = field(default_factory=dict, repr=False, hash=False)
     """Bytes of each file of the segment by name; empty in manifests of old libraries."""
 
-    @property
+    @cached_property
     def index_type(self) -> str:
         """Kind of the index as the reference names it, such as "BTree" or "IVF_PQ"."""
         if self.name in _SYSTEM_INDICES:
@@ -108,6 +110,16 @@ class IndexSegment:
         if kind == "Vector" and self.details:
             return vector_type(self.details)
         return kind or "Unknown"
+
+    @cached_property
+    def fragment_ids(self) -> frozenset[int]:
+        """Ids of the covered fragments, some of which may no longer exist."""
+        return frozenset(self.description.fragment_ids)
+
+    @cached_property
+    def sorted_fragment_ids(self) -> npt.NDArray[np.uint64]:
+        """Ids of the covered fragments, ascending."""
+        return np.array(sorted(self.fragment_ids), np.uint64)
 
     @property
     def is_of_system(self) -> bool:

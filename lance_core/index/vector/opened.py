@@ -9,7 +9,7 @@ Source: docs/format.md, "Index files".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,7 +20,13 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.segments import OpenSegment
-from lance_core.index.vector.codes.stored_codes import ROW_KEY, CodedRows, Question, row_keys
+from lance_core.index.vector.codes.stored_codes import (
+    ROW_KEY,
+    CodedRows,
+    Question,
+    ScannedRows,
+    row_keys,
+)
 from lance_core.index.vector.graphs import NEIGHBORS, NODE, read_graph
 from lance_core.index.vector.model import AUXILIARY_FILE, INDEX_FILE, SegmentModel
 from lance_core.index.vector.probes import first_probes
@@ -28,6 +34,11 @@ from lance_core.index.vector.segment_search import Neighbours, SegmentQuery
 from lance_core.kernels import BestRows, Graph
 from lance_core.pool import run_all
 from lance_core.process.counters import note
+
+_MOST_PARTITIONS = 64
+"""Most partitions that the cache is asked for at once."""
+_SCANNED_BYTES = 16 << 20
+"""Bytes of codes after which the partitions so far are scanned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +141,10 @@ class OpenVectorSegment:
             found_keys, found_distances = best.sorted()
             keys = np.frombuffer(memoryview(found_keys), np.uint64)
             distances = np.frombuffer(memoryview(found_distances), np.float32)
-            _, first = np.unique(keys, return_index=True)
-            if len(first) == len(keys):
+            if best.are_distinct:
                 return Neighbours(keys, distances)
             # Rows with several vectors appear several times, nearest first.
+            _, first = np.unique(keys, return_index=True)
             first = np.sort(first)[: query.num_nearest]
             if len(first) == query.num_nearest or (len(keys) < wanted and searched_all):
                 return Neighbours(keys[first], distances[first])
@@ -150,34 +161,43 @@ class OpenVectorSegment:
         first = first_probes(query.num_nearest, len(partitions), query.minimum_probes, query.search_effort)
         chosen = order[: min(first, most)]
         self._prefetch(chosen)
-        for number in chosen.tolist():
-            self._offer(best, number, question, query)
+        self._offer(best, chosen.tolist(), question, query)
         for number in order[len(chosen) : most].tolist():
             if len(best) >= wanted:
                 return False
-            self._offer(best, number, question, query)
+            self._offer(best, [number], question, query)
         return True
 
-    def _offer(self, best: BestRows, number: int, question: Question, query: SegmentQuery) -> None:
-        partition = self._partition(number)
-        rows = partition.rows
-        note("partitions_searched")
-        allowed, num_allowed = None, len(rows.keys)
-        if query.allowed is not None:
-            allowed = np.ascontiguousarray(query.allowed(rows.keys), np.bool_)
-            num_allowed = int(np.count_nonzero(allowed))
-            if not num_allowed:
-                return
-            if num_allowed == len(allowed):
-                allowed = None
-        if partition.graph is None:
-            note("index_comparisons", num_allowed)
-            question.scan(best, rows, number, allowed)
-            return
-        width = query.num_nearest + query.num_nearest // 2
-        if query.candidates is not None:
-            width = max(query.candidates, query.num_nearest)
-        best.search_graph(rows.keys, allowed, question.compare(rows, number), partition.graph, width)
+    def _offer(self, best: BestRows, numbers: Sequence[int], question: Question, query: SegmentQuery) -> None:
+        """Offer the rows of partitions: as many partitions at once as are not too much memory."""
+        waiting: list[ScannedRows] = []
+        num_bytes = num_compared = 0
+        for number, partition in self._partitions(numbers):
+            rows = partition.rows
+            allowed, num_allowed = None, len(rows.keys)
+            if query.allowed is not None:
+                allowed = np.ascontiguousarray(query.allowed(rows.keys), np.bool_)
+                num_allowed = int(np.count_nonzero(allowed))
+                if not num_allowed:
+                    continue
+                if num_allowed == len(allowed):
+                    allowed = None
+            if partition.graph is not None:
+                width = query.num_nearest + query.num_nearest // 2
+                if query.candidates is not None:
+                    width = max(query.candidates, query.num_nearest)
+                best.search_graph(rows.keys, allowed, question.compare(rows, number), partition.graph, width)
+                continue
+            num_compared += num_allowed
+            waiting.append(ScannedRows(number, rows, allowed))
+            num_bytes += rows.codes.nbytes
+            if num_bytes > _SCANNED_BYTES:
+                question.scan(best, waiting)
+                waiting, num_bytes = [], 0
+        if waiting:
+            question.scan(best, waiting)
+        note("partitions_searched", len(numbers))
+        note("index_comparisons", num_compared)
 
     def _by_nearness(self, vector: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Return the numbers of all partitions, those with the nearest centroids first."""
@@ -194,6 +214,18 @@ class OpenVectorSegment:
         """Read partitions side by side if the storage is remote."""
         if self._segment.storage.is_remote and len(numbers) > 1:
             run_all([partial(self._partition, number) for number in numbers.tolist()], is_remote=True)
+
+    def _partitions(self, numbers: Sequence[int]) -> Iterator[tuple[int, _LoadedPartition]]:
+        """Yield partitions with their numbers. The cache is asked for many of them at once."""
+        for start in range(0, len(numbers), _MOST_PARTITIONS):
+            some = numbers[start : start + _MOST_PARTITIONS]
+            found = self._segment.find_each([("partition", number) for number in some])
+            for place, number in enumerate(some):
+                kept, found[place] = found[place], None  # a partition that is done with may leave the cache
+                if not isinstance(kept, _LoadedPartition):
+                    loaded = self._load(number)
+                    kept = self._segment.keep(("partition", number), loaded, loaded.num_bytes)
+                yield number, kept
 
     def _partition(self, number: int) -> _LoadedPartition:
         return self._segment.kept(

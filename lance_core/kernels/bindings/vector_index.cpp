@@ -6,6 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <deque>
 #include <memory>
 
 #include "base/pool.hpp"
@@ -93,6 +94,9 @@ class PyScale {
   OptionalSource scales_, offsets_;
   DistanceScale scale_;
 };
+
+// Keys, allowed rows (or None), codes and number of a partition.
+using PyProductPartition = std::tuple<nb::object, nb::object, nb::object, size_t>;
 
 void require_bits(unsigned bits, size_t num_sub_vectors) {
   if ((bits != 4 && bits != 8) || num_sub_vectors == 0 || (bits == 4 && num_sub_vectors % 2 != 0)) {
@@ -277,6 +281,47 @@ void bind_vector_index(nb::module_& m) {
           nb::arg("bits"), nb::arg("scale") = 1.0f, nb::arg("offset") = 0.0f, nb::arg("row_scales") = nb::none(),
           nb::arg("row_offsets") = nb::none(), nb::arg("shift") = 0.0f)
       .def(
+          "scan_product_codes",
+          [](BestRows& self, const std::vector<PyProductPartition>& partitions, nb::handle query, nb::handle codebook,
+             size_t num_sub_vectors, unsigned bits, float scale, float offset, nb::handle centroids) {
+            require_bits(bits, num_sub_vectors);
+            Source query_source(query), codebook_source(codebook);
+            OptionalSource centroid_source(centroids);
+            ProductQuery asked;
+            asked.dimension = query_source.bytes().size / sizeof(float);
+            asked.num_sub_vectors = num_sub_vectors;
+            asked.bits = bits;
+            asked.query = elements<float>(query_source.bytes(), asked.dimension, "elements of a query");
+            if (asked.dimension == 0 || asked.dimension % num_sub_vectors != 0) {
+              corrupt("%zu dimensions in %zu sub-vectors", asked.dimension, num_sub_vectors);
+            }
+            size_t num_centroids = centroid_source.bytes().size / sizeof(float) / asked.dimension;
+            const float* centers = nullptr;
+            if (!centroids.is_none()) {
+              centers = elements<float>(centroid_source.bytes(), times(num_centroids, asked.dimension),
+                                        "elements of centroids");
+            }
+            asked.codebook = elements<float>(codebook_source.bytes(), times(asked.dimension, size_t{1} << bits),
+                                             "elements of codewords");
+            size_t width = bits == 8 ? num_sub_vectors : num_sub_vectors / 2;
+            std::deque<PyRows> rows;  // they cannot move
+            std::deque<Source> sources;
+            std::vector<ProductPartition> found;
+            for (const auto& [keys, allowed, codes, number] : partitions) {
+              ProductPartition& partition = found.emplace_back();
+              partition.rows = *rows.emplace_back(keys, allowed);
+              partition.codes =
+                  elements<uint8_t>(sources.emplace_back(codes).bytes(), times(partition.rows.size, width), "codes");
+              if (centers != nullptr) {
+                if (number >= num_centroids) corrupt("partition %zu of %zu", number, num_centroids);
+                partition.centroid = centers + number * asked.dimension;
+              }
+            }
+            without_gil([&] { scan_product_codes(self, found, {0, scale, offset}, asked); });
+          },
+          nb::arg("partitions"), nb::arg("query"), nb::arg("codebook"), nb::arg("num_sub_vectors"), nb::arg("bits"),
+          nb::arg("scale"), nb::arg("offset"), nb::arg("centroids").none() = nb::none())
+      .def(
           "scan_products",
           [](BestRows& self, nb::handle keys, nb::handle allowed, nb::handle codes, nb::handle query, float scale,
              float offset, nb::handle row_scales, nb::handle row_offsets, float shift) {
@@ -326,15 +371,17 @@ void bind_vector_index(nb::module_& m) {
           },
           nb::arg("keys"), nb::arg("allowed").none(), nb::arg("vectors"), nb::arg("graph"), nb::arg("width"))
       .def("merge", &BestRows::merge, nb::arg("other"))
-      .def("sorted", [](const BestRows& self) {
-        std::vector<BestRows::Row> rows = self.sorted();
-        Block keys(rows.size() * sizeof(uint64_t)), distances(rows.size() * sizeof(float));
-        for (size_t i = 0; i < rows.size(); ++i) {
-          store(keys.data() + i * sizeof(uint64_t), rows[i].key);
-          store(distances.data() + i * sizeof(float), rows[i].distance);
-        }
-        return std::make_pair(std::move(keys), std::move(distances));
-      });
+      .def("sorted",
+           [](const BestRows& self) {
+             std::vector<BestRows::Row> rows = self.sorted();
+             Block keys(rows.size() * sizeof(uint64_t)), distances(rows.size() * sizeof(float));
+             for (size_t i = 0; i < rows.size(); ++i) {
+               store(keys.data() + i * sizeof(uint64_t), rows[i].key);
+               store(distances.data() + i * sizeof(float), rows[i].distance);
+             }
+             return std::make_pair(std::move(keys), std::move(distances));
+           })
+      .def_prop_ro("are_distinct", &BestRows::are_distinct);
 
   m.def(
       "lookup_table",

@@ -39,6 +39,14 @@ void BestRows::merge(const BestRows& other) {
   for (const Row& row : other.rows_) offer(row.distance, row.key);
 }
 
+bool BestRows::are_distinct() const {
+  std::vector<uint64_t> keys;
+  keys.reserve(rows_.size());
+  for (const Row& row : rows_) keys.push_back(row.key);
+  std::sort(keys.begin(), keys.end());
+  return std::adjacent_find(keys.begin(), keys.end()) == keys.end();
+}
+
 std::vector<BestRows::Row> BestRows::sorted() const {
   std::vector<Row> rows = rows_;
   std::sort(rows.begin(), rows.end());

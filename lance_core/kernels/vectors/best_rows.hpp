@@ -35,6 +35,8 @@ class BestRows {
   void offer(float distance, uint64_t key);
   // Offers all rows of another collection.
   void merge(const BestRows& other);
+  // Whether no two of the rows have the same key.
+  bool are_distinct() const;
   // The rows, nearest first.
   std::vector<Row> sorted() const;
 

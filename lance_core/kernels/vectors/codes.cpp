@@ -193,4 +193,24 @@ void lookup_table(TableOf what, const float* query, const float* codebook, size_
   }
 }
 
+void scan_product_codes(BestRows& best, const std::vector<ProductPartition>& partitions, const DistanceScale& scale,
+                        const ProductQuery& query) {
+  size_t num_codewords = size_t{1} << query.bits;
+  std::vector<float> table(query.num_sub_vectors * num_codewords), difference(query.dimension);
+  auto make_table = [&](TableOf what, const float* wanted) {
+    lookup_table(what, wanted, query.codebook, query.dimension, query.num_sub_vectors, num_codewords, table.data());
+  };
+  bool has_products = false;  // their table is the same for all partitions
+  for (const ProductPartition& partition : partitions) {
+    if (partition.centroid != nullptr) {
+      for (size_t i = 0; i < query.dimension; ++i) difference[i] = query.query[i] - partition.centroid[i];
+      make_table(TableOf::squared_distances, difference.data());
+    } else if (!has_products) {
+      make_table(TableOf::negative_products, query.query);
+    }
+    has_products = partition.centroid == nullptr;
+    scan_lookups(best, partition.rows, scale, table.data(), query.num_sub_vectors, query.bits, partition.codes);
+  }
+}
+
 }  // namespace lance

@@ -1,6 +1,8 @@
 // Distances between a query and the codes of a partition, and the nearest rows by them.
 #pragma once
 
+#include <vector>
+
 #include "vectors/best_rows.hpp"
 
 namespace lance {
@@ -26,5 +28,25 @@ enum class TableOf { squared_distances, negative_products };
 // [num_sub_vectors][dimension / num_sub_vectors][num_codewords].
 void lookup_table(TableOf what, const float* query, const float* codebook, size_t dimension, size_t num_sub_vectors,
                   size_t num_codewords, float* table);
+
+// Product codes of the rows of one partition, as `scan_lookups` reads them.
+struct ProductPartition {
+  CodedRows rows;
+  const uint8_t* codes = nullptr;
+  const float* centroid = nullptr;  // the codes are those of the difference to it; null: of the vectors themselves
+};
+
+struct ProductQuery {
+  const float* query = nullptr;
+  const float* codebook = nullptr;  // as for `lookup_table`
+  size_t dimension = 0;
+  size_t num_sub_vectors = 0;
+  unsigned bits = 8;
+};
+
+// Offers the rows of partitions, one after the other: with the squared distances of the differences to the centroid
+// and the codewords, or with the negative products of the query and the codewords where there is no centroid.
+void scan_product_codes(BestRows& best, const std::vector<ProductPartition>& partitions, const DistanceScale& scale,
+                        const ProductQuery& query);
 
 }  // namespace lance

@@ -44,7 +44,9 @@ NO_CANDIDATES = Candidates(
 
 def join(parts: Sequence[Candidates]) -> Candidates:
     """Return all candidates, in order."""
-    parts = [NO_CANDIDATES, *parts]
+    parts = [part for part in parts if len(part.queries)] or [NO_CANDIDATES]
+    if len(parts) == 1:
+        return parts[0]
     return Candidates(
         np.concatenate([part.queries for part in parts]),
         np.concatenate([part.distances for part in parts]),
@@ -60,6 +62,8 @@ def best_of(parts: Sequence[Candidates], k: int) -> Candidates:
     """
     joined = join(parts)
     order = np.lexsort((joined.row_ids, joined.distances, joined.queries))
+    if not len(order) or joined.queries[order[0]] == joined.queries[order[-1]]:  # of one query
+        return joined.at(order[:k])
     queries = joined.queries[order]
     ranks = np.arange(len(order)) - np.searchsorted(queries, queries)
     return joined.at(order[ranks < k])

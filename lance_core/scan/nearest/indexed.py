@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -30,7 +30,7 @@ from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates, best_o
 from lance_core.scan.nearest.comparing import Comparer, Distances
 from lance_core.scan.nearest.exact import exact_candidates
 from lance_core.scan.plan.nearest import NearestQuery
-from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.options import ScanOptions, column_options
 from lance_core.scan.plan.projection import project
 from lance_core.scan.plan.scan_plan import ScanPlan
 from lance_core.scan.read.row_selection import read_rows
@@ -59,15 +59,22 @@ Allowed = Callable[[Keys], npt.NDArray[np.bool_]]
 
 @dataclass(frozen=True)
 class CoveringSegment:
-    """An opened segment of a vector index, and the fragments of a search that it covers."""
+    """An opened segment of a vector index, and the fragments of a search that it covers.
+
+    Attributes:
+        segment: The segment.
+        fragment_ids: Ids of the fragments.
+        sorted_ids: The same ids, ascending.
+    """
 
     segment: VectorSegment
     fragment_ids: frozenset[int]
+    sorted_ids: Keys
 
-    @cached_property
-    def sorted_ids(self) -> Keys:
-        """The ids of the fragments, ascending."""
-        return np.array(sorted(self.fragment_ids), np.uint64)
+    @classmethod
+    def of(cls, segment: VectorSegment, fragment_ids: frozenset[int]) -> CoveringSegment:
+        """Return a segment with some fragments that it covers."""
+        return cls(segment, fragment_ids, np.array(sorted(fragment_ids), np.uint64))
 
 
 class IndexedSearch:
@@ -93,8 +100,7 @@ class IndexedSearch:
         self._condition = condition
         self._plan = plan
         self._reads = budget, files, strategy
-        options = ScanOptions(columns=(query.column,))
-        projection = project(snapshot.manifest.schema, options)
+        projection = project(snapshot.manifest.schema, column_options(query.column))
         self._taker = taker_of(snapshot, projection, files)
         self._finder = self._taker.addresses
         self._metric = segments[0].segment.metric
@@ -106,9 +112,12 @@ class IndexedSearch:
             LanceError: Something cannot be read.
         """
         query = self._query
-        covered = frozenset[int]().union(*(each.fragment_ids for each in self._segments))
+        first, *more = [each.fragment_ids for each in self._segments]
+        covered = first.union(*more) if more else first
         scans = self._plan.fragment_scans
-        others = [scan for scan in scans if scan.fragment_id not in covered]
+        # The covered fragments are among those of the scans.
+        is_all = len(covered) == len(scans)
+        others = [] if is_all else [scan for scan in scans if scan.fragment_id not in covered]
         has_others = bool(others) and not self._plan.options.fast_search
         is_exact = all(each.segment.is_exact for each in self._segments)
         is_refined = (
@@ -116,13 +125,12 @@ class IndexedSearch:
             or query.vectors.is_multiple
             or (not is_exact and (has_others or self._has_bounds))
         )
-        parts = [best_of([self._of_segments(covered, is_refined=is_refined)], query.k)]
-        if has_others:
-            plan = self._plan.with_fragment_scans(others)
-            parts.append(
-                exact_candidates(self._snapshot, query, self._metric, self._condition, plan, *self._reads)
-            )
-        return best_of(parts, query.k)
+        found = self._of_segments(covered, is_refined=is_refined)
+        if not has_others:
+            return found
+        plan = self._plan.with_fragment_scans(others)
+        compared = exact_candidates(self._snapshot, query, self._metric, self._condition, plan, *self._reads)
+        return best_of([found, compared], query.k)
 
     @property
     def _has_bounds(self) -> bool:
@@ -134,12 +142,14 @@ class IndexedSearch:
         return self._query.k * (self._query.refine_factor or 1)
 
     def _of_segments(self, covered: frozenset[int], *, is_refined: bool) -> Candidates:
-        """Return what the segments find for each query, with exact distances if `is_refined`."""
+        """Return the `k` nearest rows that the segments find for each query, with exact distances if
+        `is_refined`.
+        """
         matching: KeySet | None = None
         if self._condition is not None:
             row_ids, addresses = self._matching(covered)
             if len(row_ids) <= max(_FEW_MATCHES, self._query.k):
-                return self._exact_of_all(row_ids, addresses)
+                return best_of([self._exact_of_all(row_ids, addresses)], self._query.k)
             matching = KeySet(row_ids)
         if is_refined:
             return self._refined(matching)
@@ -147,14 +157,16 @@ class IndexedSearch:
         return self._proposed(numbers, matching, self._wanted, within_bounds=True)
 
     def _refined(self, matching: KeySet | None) -> Candidates:
-        """Return rows with their exact distances, the `k` nearest ones of each query at least."""
+        """Return the `k` nearest rows of each query, with their exact distances."""
         query = self._query
         best, numbers, num_rows = NO_CANDIDATES, np.arange(len(query.numbers)), self._wanted
         within_bounds = False
         while len(numbers):
             proposed = self._proposed(numbers, matching, num_rows, within_bounds=within_bounds)
             exact = self._exact(proposed)
-            best = best_of([_distinct([best, exact])], query.k)
+            # What is proposed at once has each row once, unless two segments have the row.
+            are_distinct = not len(best.queries) and (query.vectors.is_multiple or len(self._segments) == 1)
+            best = best_of([exact if are_distinct else _distinct([best, exact])], query.k)
             if within_bounds or not self._has_bounds:
                 break
             numbers = self._lacking(numbers, proposed, exact, num_rows)
@@ -193,6 +205,8 @@ class IndexedSearch:
             for number in numbers.tolist()
             for each in self._segments
         ]
+        if len(calls) == 1 and not self._query.vectors.is_multiple:
+            return calls[0]().at(slice(num_rows))  # a segment returns them in order
         found = [call() for call in calls] if len(calls) < 2 else run_all(calls)
         return _distinct(found) if self._query.vectors.is_multiple else best_of(found, num_rows)
 
@@ -286,6 +300,8 @@ class IndexedSearch:
 
     def _has_few_deleted(self, covering: CoveringSegment) -> bool:
         """Return whether it costs less to look for more rows than to test all rows that are searched."""
+        if not self._snapshot.manifest.totals.deletion_files:
+            return True
         known = self._snapshot.manifest.fragment_by_id
         fragments = [known[number] for number in covering.fragment_ids if number in known]
         num_physical = sum(fragment.physical_rows for fragment in fragments)

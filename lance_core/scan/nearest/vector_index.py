@@ -11,9 +11,9 @@ from lance_core.index.vector.opened import OpenVectorSegment
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.indexed import CoveringSegment
 from lance_core.scan.plan.nearest import NearestQuery
-from lance_core.scan.plan.options import ScanOptions
+from lance_core.scan.plan.options import column_options
 from lance_core.scan.plan.projection import DataColumn, project
-from lance_core.scan.plan.scan_plan import FragmentScan
+from lance_core.scan.plan.scan_plan import FragmentScan, whole_table
 from lance_core.schema import Schema
 from lance_core.table.indices import IndexSegment
 from lance_core.table.snapshot import Snapshot
@@ -60,11 +60,6 @@ def vector_index(
     entries = _first_index(snapshot, query) if query.segments is None else _named_segments(snapshot, query)
     if not entries:
         return None
-    fragments = snapshot.manifest.fragment_by_id
-    # Rows of an index are not divided: a fragment that is searched in part is searched without it.
-    whole = {
-        scan.fragment_id for scan in scans if scan.end - scan.start == fragments[scan.fragment_id].num_rows
-    }
     try:
         opened = [
             (OpenVectorSegment(open_segment(snapshot, entry, files.indices)), entry)
@@ -83,12 +78,29 @@ def vector_index(
                 "metric of a search with index_segments", expected=opened[0][0].metric, found=query.metric
             )
         return None
+    whole = _whole_fragments(snapshot, scans)
     covering = [
-        CoveringSegment(segment, frozenset(entry.description.fragment_ids) & whole)
+        CoveringSegment(segment, entry.fragment_ids, entry.sorted_fragment_ids)
+        if entry.fragment_ids <= whole
+        else CoveringSegment.of(segment, entry.fragment_ids & whole)
         for segment, entry in opened
     ]
     return VectorIndex(
         entries[0].name, opened[0][0].metric, tuple(each for each in covering if each.fragment_ids)
+    )
+
+
+def _whole_fragments(snapshot: Snapshot, scans: Sequence[FragmentScan]) -> frozenset[int]:
+    """Return the ids of the fragments that are searched as a whole.
+
+    Rows of an index are not divided: a fragment that is searched in part is searched without it.
+    """
+    whole = whole_table(snapshot.manifest)
+    if scans is whole.scans:
+        return whole.fragment_ids
+    fragments = snapshot.manifest.fragment_by_id
+    return frozenset(
+        scan.fragment_id for scan in scans if scan.end - scan.start == fragments[scan.fragment_id].num_rows
     )
 
 
@@ -128,7 +140,7 @@ def _named_segments(snapshot: Snapshot, query: NearestQuery) -> list[IndexSegmen
 
 
 def _field_id(schema: Schema, column: str) -> int:
-    (projected,) = project(schema, ScanOptions(columns=(column,))).columns
+    (projected,) = project(schema, column_options(column)).columns
     assert isinstance(projected, DataColumn)
     field = projected.field
     for child in projected.path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lance_core.errors import InvalidInputError
@@ -176,3 +177,9 @@ class ScanOptions:
         compared. Without a search that is a filter, neither search comes first.
         """
         return self.search_filter is not None and (self.search_filter == "text") == self.prefilter
+
+
+@lru_cache(256)
+def column_options(column: str) -> ScanOptions:
+    """Return the options of a scan of one column. Each search makes a projection of its column by them."""
+    return ScanOptions(columns=(column,))

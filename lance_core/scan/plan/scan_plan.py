@@ -9,10 +9,12 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from lance_core.errors import InvalidInputError
+from lance_core.process.derived import Derived
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.ordering import project_order
 from lance_core.scan.plan.projection import ROW_ID, Projection, project
 from lance_core.schema import Schema
+from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import Snapshot
 
 FEW_ROWS = 256
@@ -81,6 +83,9 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
             options = replace(options, order_by=())
     is_cut_later = options.is_search or options.filter is not None or bool(options.order_by)
     skip, left = (0, None) if is_cut_later else (options.offset or 0, options.limit)
+    if not (skip or options.include_deleted_rows) and (left, options.fragments) == (None, None):
+        whole = whole_table(snapshot.manifest)
+        return ScanPlan(options, schema, whole.scans, whole.num_rows, projected)
     rows = _rows_of_fragments(snapshot, options)
     if skip or left is not None:
         scans = [scan for scan in _cut(rows, skip, left) if scan.end > scan.start]
@@ -88,6 +93,40 @@ def plan_scan(snapshot: Snapshot, options: ScanOptions) -> ScanPlan:
         scans = [FragmentScan(fragment_id, 0, count) for fragment_id, count in rows if count]
     num_rows = sum([scan.end - scan.start for scan in scans])
     return ScanPlan(options, schema, tuple(scans), num_rows, projected)
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """The fragment scans of all live rows of a version.
+
+    Attributes:
+        scans: One for each fragment that has live rows.
+        num_rows: Number of all live rows.
+        fragment_ids: Ids of these fragments.
+    """
+
+    scans: tuple[FragmentScan, ...]
+    num_rows: int
+    fragment_ids: frozenset[int]
+
+
+def whole_table(manifest: Manifest) -> WholeTable:
+    """Return the fragment scans of all live rows. They are made once for a manifest.
+
+    Raises:
+        LanceError: An error of `Manifest.fragment_rows`.
+    """
+    return _whole.of(manifest)
+
+
+def _whole_table(manifest: Manifest) -> WholeTable:
+    pairs = zip(manifest.fragment_ids, manifest.fragment_rows, strict=True)
+    scans = tuple([FragmentScan(fragment_id, 0, count) for fragment_id, count in pairs if count])
+    num_rows = sum([scan.end for scan in scans])
+    return WholeTable(scans, num_rows, frozenset([scan.fragment_id for scan in scans]))
+
+
+_whole: Derived[Manifest, WholeTable] = Derived(_whole_table)
 
 
 def result_schema(schema: Schema, options: ScanOptions) -> pa.Schema:

@@ -21,6 +21,7 @@ from lance_core.file.page_ranges import PageRange, PlainValues, at_rows
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.kernels import OffsetOverflow, PlainPages
 from lance_core.process.counters import PAGE_READS
+from lance_core.process.derived import Derived
 from lance_core.scan.files.data_files import FragmentFiles
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn
 from lance_core.scan.read.blobs import BlobSource, described_bytes, read_blobs
@@ -450,6 +451,20 @@ def holds_dictionary(data_type: pa.DataType) -> bool:
     return pa.types.is_dictionary(data_type) or any(
         holds_dictionary(data_type.field(position).type) for position in range(data_type.num_fields)
     )
+
+
+def has_dictionaries(schema: pa.Schema) -> bool:
+    """Return whether a column has a dictionary type, at any depth.
+
+    The answer for a schema is remembered as long as the schema is alive: projections keep theirs for the next
+    request, and looking at 100 columns takes longer than taking their first rows.
+    """
+    return _has_dictionaries.of(schema)
+
+
+_has_dictionaries: Derived[pa.Schema, bool] = Derived(
+    lambda schema: any(holds_dictionary(field.type) for field in schema)
+)
 
 
 def _only(field: Field, ids: Collection[int]) -> Field:

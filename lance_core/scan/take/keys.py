@@ -79,6 +79,8 @@ def grouped(ids: npt.NDArray[np.integer]) -> list[tuple[int, Chosen]]:
     if len(ids) <= 1:
         return [(int(ids[0]), slice(0, 1))] if len(ids) else []
     order: npt.NDArray[np.intp] | None = None
+    if ids[0] == ids[-1] and np.logical_and.reduce(ids == ids[0]):
+        return [(int(ids[0]), slice(0, len(ids)))]
     if (ids[1:] < ids[:-1]).any():
         order = np.argsort(ids, kind="stable")
         ids = ids[order]

@@ -27,7 +27,7 @@ from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import ComputedColumn, DataColumn, Projection, descriptor_column
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.read.blobs import described_bytes
-from lance_core.scan.read.columns import Column, StoredColumn, holds_dictionary, take_together
+from lance_core.scan.read.columns import Column, StoredColumn, has_dictionaries, take_together
 from lance_core.scan.read.fragments import FragmentOpener
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import RowColumns
@@ -245,10 +245,10 @@ class RowTaker:
             else:
                 yield self.of_live(addresses)
 
-    @cached_property
+    @property
     def has_dictionaries(self) -> bool:
         """Whether the schema has a dictionary type, at any depth."""
-        return any(holds_dictionary(field.type) for field in self.schema)
+        return has_dictionaries(self.schema)
 
     def _read(self, addresses: Keys) -> pa.RecordBatch:
         """Return the rows at live addresses, which do not count as taken."""

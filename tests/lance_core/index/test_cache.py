@@ -35,6 +35,17 @@ def test_the_first_of_two_values_is_kept() -> None:
     assert cache.get("key", object, lambda value: 0) is first
 
 
+def test_several_entries_are_found_at_once_as_they_are_one_by_one() -> None:
+    cache = IndexCache(8000)
+    for number in range(3):
+        cache.keep(number, f"value {number}", 2000)
+    assert cache.find_each([2, 7, 0]) == ["value 2", None, "value 0"]
+    cache.keep(3, "value 3", 2000)
+    assert cache.find_each([0, 1, 2, 3]) == ["value 0", None, "value 2", "value 3"]
+    assert (cache.use().hits, cache.use().misses) == (5, 2)
+    assert cache.find_each([]) == []
+
+
 def test_errors_of_a_load_are_raised_and_not_kept() -> None:
     cache = IndexCache()
 

@@ -42,3 +42,25 @@ def nearest(
     rows = np.flatnonzero(kept)
     order = np.lexsort((rows if keys is None else keys[rows], found[rows]))
     return rows[order[:k]]
+
+
+def product_estimates(
+    numbers: npt.NDArray[np.integer],
+    codebook: npt.NDArray[np.floating],
+    query: npt.NDArray[np.floating],
+    centroid: npt.NDArray[np.floating] | None,
+) -> npt.NDArray[np.float64]:
+    """Return the sums that product codes estimate the distances with.
+
+    Args:
+        numbers: Codewords of each row: [row][sub-vector].
+        codebook: [sub-vector][codeword][dimension of the sub-vector].
+        query: The query vector.
+        centroid: Centroid of the partition, for sums of squared differences. None: for negative products.
+    """
+    wanted = query.astype(np.float64)
+    rows = [np.concatenate([codebook[m, number] for m, number in enumerate(row)]) for row in numbers.tolist()]
+    words = np.array(rows, np.float64).reshape(len(rows), len(wanted))
+    if centroid is None:
+        return -(words * wanted).sum(axis=1)
+    return ((words - (wanted - centroid)) ** 2).sum(axis=1)

@@ -5,13 +5,14 @@ The column `flat` has the vectors; for `cosine` they are divided by their norms.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags
+from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, ScannedRows
 from lance_core.kernels import BestRows, Comparison, StoredVectors, vector_distances
 
 COLUMN = "flat"
@@ -68,10 +69,11 @@ class PlainQuestion:
     metric: str
     vector: Array
 
-    def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
-        query = self._query(rows)
-        comparison = Comparison(query.data, len(query), str(rows.codes.dtype), self.metric)
-        best.offer(rows.keys, allowed, vector_distances(comparison, rows.codes.data))
+    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
+        for _, rows, allowed in parts:
+            query = self._query(rows)
+            comparison = Comparison(query.data, len(query), str(rows.codes.dtype), self.metric)
+            best.offer(rows.keys, allowed, vector_distances(comparison, rows.codes.data))
 
     def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
         return StoredVectors.plain(self.metric, rows.codes, self._query(rows))

@@ -10,6 +10,7 @@ a table, so that a row costs one lookup per sub-vector.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,14 @@ from google.protobuf.message import DecodeError
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags, Floats, with_codes
+from lance_core.index.vector.codes.stored_codes import (
+    Array,
+    CodedRows,
+    CodeModel,
+    Floats,
+    ScannedRows,
+    with_codes,
+)
 from lance_core.index.vector.layouts import transposed, transposed_back
 from lance_core.index.vector.partitions import read_tensor
 from lance_core.kernels import BestRows, Block, StoredVectors
@@ -56,7 +64,9 @@ class ProductCodes:
             )
         self.is_transposed = bool(model.description.get("transposed"))
         self.codebook = _codebook(model, self.num_sub_vectors, self.num_bits)
-        self._columns_first = np.ascontiguousarray(self.codebook.transpose(0, 2, 1))
+        self.columns_first = np.ascontiguousarray(self.codebook.transpose(0, 2, 1))
+        """The codebook as kernels read it: [sub-vector][dimension of the sub-vector][codeword]."""
+        self.centroids = np.ascontiguousarray(model.centroids, np.float32)
 
     @property
     def bytes_per_row(self) -> int:
@@ -79,11 +89,11 @@ class ProductCodes:
 
     def ask(self, vector: Array) -> ProductQuestion:
         query = np.ascontiguousarray(vector, np.float32)
-        return ProductQuestion(self, query, self._model.metric, self._model.centroids, self._model.halving)
+        return ProductQuestion(self, query, self._model.metric, self._model.halving)
 
     def table(self, metric: str, query: Floats) -> Block:
         """Return the terms of the distances from a query, or from its difference to a centroid."""
-        return kernels.lookup_table(metric, query, self._columns_first, self.num_sub_vectors)
+        return kernels.lookup_table(metric, query, self.columns_first, self.num_sub_vectors)
 
 
 @dataclass(frozen=True)
@@ -93,35 +103,34 @@ class ProductQuestion:
     codes: ProductCodes
     vector: Floats
     metric: str
-    centroids: Array
     scale: float
 
-    def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
-        table, offset = self._table(partition)
+    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
         codes = self.codes
-        best.scan_lookups(
-            rows.keys,
-            allowed,
-            rows.codes,
-            table,
+        best.scan_product_codes(
+            [(rows.keys, allowed, rows.codes, partition) for partition, rows, allowed in parts],
+            self.vector,
+            codes.columns_first,
             codes.num_sub_vectors,
             codes.num_bits,
             self.scale,
-            offset,
+            self._offset,
+            None if self.metric == "dot" else codes.centroids,
         )
 
     def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
-        table, offset = self._table(partition)
         codes = self.codes
+        if self.metric == "dot":
+            table = codes.table("dot", self.vector)
+        else:
+            table = codes.table("l2", self.vector - codes.centroids[partition])
         return StoredVectors.product_codes(
-            rows.codes, table, codes.num_sub_vectors, codes.num_bits, self.scale, offset
+            rows.codes, table, codes.num_sub_vectors, codes.num_bits, self.scale, self._offset
         )
 
-    def _table(self, partition: int) -> tuple[Block, float]:
-        if self.metric == "dot":
-            return self.codes.table("dot", self.vector), 1.0
-        residual = self.vector - self.centroids[partition].astype(np.float32, copy=False)
-        return self.codes.table("l2", residual), 0.0
+    @property
+    def _offset(self) -> float:
+        return 1.0 if self.metric == "dot" else 0.0
 
 
 def _codebook(model: CodeModel, num_sub_vectors: int, num_bits: int) -> Floats:

@@ -10,6 +10,7 @@ with the query less its projection on the centroid, which is shorter. The same i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +20,15 @@ from google.protobuf.message import DecodeError
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.vector.codes.blocked_bits import bytes_per_row, unblocked
 from lance_core.index.vector.codes.rotation import ROUNDS, FastRotation, MatrixRotation, Rotation
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags, Floats, with_codes
+from lance_core.index.vector.codes.stored_codes import (
+    Array,
+    CodedRows,
+    CodeModel,
+    Flags,
+    Floats,
+    ScannedRows,
+    with_codes,
+)
 from lance_core.index.vector.layouts import transposed, unpacked
 from lance_core.index.vector.partitions import read_tensor
 from lance_core.kernels import BestRows, StoredVectors
@@ -130,7 +139,11 @@ class RotatedQuestion:
     metric: str
     halving: float
 
-    def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
+    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
+        for part in parts:
+            self._scan(best, *part)
+
+    def _scan(self, best: BestRows, partition: int, rows: CodedRows, allowed: Flags | None) -> None:
         scales, offsets, offset = rows.row_scales, rows.row_offsets, 0.0
         assert scales is not None
         assert offsets is not None

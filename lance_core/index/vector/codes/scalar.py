@@ -9,13 +9,14 @@ itself. For `dot` only the stored vector is coded.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, Flags
+from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, ScannedRows
 from lance_core.index.vector.layouts import Codes
 from lance_core.kernels import BestRows, StoredVectors
 
@@ -98,8 +99,9 @@ class ScalarQuestion:
     code: Codes
     scale: float
 
-    def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
-        best.scan_code_distances(rows.keys, allowed, rows.codes, self.code, self.scale)
+    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
+        for _, rows, allowed in parts:
+            best.scan_code_distances(rows.keys, allowed, rows.codes, self.code, self.scale)
 
     def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
         return StoredVectors.scalar_codes(rows.codes, self.code, self.scale)
@@ -113,8 +115,9 @@ class ScalarProductQuestion:
     scale: float
     offset: float
 
-    def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
-        best.scan_products(rows.keys, allowed, rows.codes, self.vector, self.scale, self.offset)
+    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
+        for _, rows, allowed in parts:
+            best.scan_products(rows.keys, allowed, rows.codes, self.vector, self.scale, self.offset)
 
     def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
         return StoredVectors.scalar_products(rows.codes, self.vector, self.scale, self.offset)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +41,25 @@ class CodedRows:
         return sum(array.nbytes for array in arrays if array is not None)
 
 
+class ScannedRows(NamedTuple):
+    """Rows of one partition that a search compares.
+
+    Attributes:
+        partition: Number of the partition.
+        rows: All rows of the partition.
+        allowed: Whether each row may be found; None allows all rows.
+    """
+
+    partition: int
+    rows: CodedRows
+    allowed: Flags | None
+
+
 class Question(Protocol):
     """One query vector, prepared for codes of one segment."""
 
-    def scan(self, best: BestRows, rows: CodedRows, partition: int, allowed: Flags | None) -> None:
-        """Offer the rows of a partition with their distances, except those that `allowed` excludes."""
+    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
+        """Offer the allowed rows of partitions with their distances."""
 
     def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
         """Return the rows of a partition as a graph compares them with the query one by one."""

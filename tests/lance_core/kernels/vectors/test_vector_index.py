@@ -11,6 +11,7 @@ from numpy.random import Generator
 
 from lance_core import kernels
 from lance_core.kernels import BestRows, CorruptData, Graph, StoredVectors
+from tests.support.twins import vectors as twins
 
 Array = npt.NDArray[Any]
 
@@ -130,6 +131,83 @@ def test_lower_bounds_of_lookups_leave_out_no_row(chance: Generator, name: str, 
     expected, _ = nearest(np.concatenate(all_keys), np.concatenate(all_distances), 30)
     assert found == expected
     np.testing.assert_array_equal(distances, np.sort(distances))
+
+
+@pytest.mark.parametrize("has_centroids", [True, False])
+@pytest.mark.parametrize("bits", [4, 8])
+def test_product_codes_of_several_partitions_are_searched_in_one_call(
+    chance: Generator, bits: int, has_centroids: bool
+) -> None:
+    num_sub_vectors, size, sizes = 6, 3, (0, 40, 1, 900, 70)
+    codebook = chance.standard_normal((num_sub_vectors, 1 << bits, size)).astype(np.float32)
+    columns = np.ascontiguousarray(codebook.transpose(0, 2, 1))
+    query = chance.standard_normal(num_sub_vectors * size).astype(np.float32)
+    centroids = chance.standard_normal((8, len(query))).astype(np.float32)
+    partitions, keys, estimates, flags = [], [], [], []
+    for place, (number, num_rows) in enumerate(zip((3, 0, 7, 5, 2), sizes, strict=True)):
+        codes = chance.integers(0, 1 << bits, (num_rows, num_sub_vectors))
+        stored = (codes if bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
+        some_keys = (chance.permutation(num_rows) + 10_000 * place).astype(np.uint64)
+        allowed = chance.random(num_rows) < 0.6 if place == 3 else None
+        partitions.append((some_keys, allowed, np.ascontiguousarray(stored.T), number))
+        keys.append(some_keys)
+        flags.append(np.ones(num_rows, bool) if allowed is None else allowed)
+        centroid = centroids[number] if has_centroids else None
+        estimates.append(twins.product_estimates(codes, codebook, query, centroid))
+    best = BestRows(25)
+    best.scan_product_codes(
+        partitions, query, columns, num_sub_vectors, bits, 0.5, 1.0, centroids if has_centroids else None
+    )
+    check(best, np.concatenate(keys), np.concatenate(estimates) / 2 + 1, 25, np.concatenate(flags))
+    one_by_one = BestRows(25)
+    for some_keys, allowed, codes, number in partitions:
+        wanted = query - centroids[number] if has_centroids else query
+        table = kernels.lookup_table("l2" if has_centroids else "dot", wanted, columns, num_sub_vectors)
+        one_by_one.scan_lookups(some_keys, allowed, codes, table, num_sub_vectors, bits, 0.5, 1.0)
+    assert kept(best)[0] == kept(one_by_one)[0]
+    np.testing.assert_array_equal(kept(best)[1], kept(one_by_one)[1])
+
+
+def test_product_codes_of_other_sizes_are_refused() -> None:
+    keys, codes, number = np.arange(4, dtype=np.uint64), np.zeros((2, 4), np.uint8), 1
+    query, codebook = np.zeros(6, np.float32), np.zeros((2, 3, 256), np.float32)
+    centroids = np.zeros((2, 6), np.float32)
+    right = ([(keys, None, codes, number)], query, codebook, 2, 8, 1.0, 0.0, centroids)
+    best = BestRows(3)
+    best.scan_product_codes(*right)
+    assert kept(best)[0] == [0, 1, 2]
+    for place, wrong in (
+        (0, [(keys, None, codes, number), (keys, None, codes, 2)]),
+        (0, [(keys, None, codes[:1], number)]),
+        (0, [(keys[:3], None, codes, number)]),
+        (0, [(keys, np.ones(3, bool), codes, number)]),
+        (1, query[:5]),
+        (1, query[:4]),
+        (1, query[:0]),
+        (2, codebook[:1]),
+        (3, 0),
+        (3, 4),
+        (4, 5),
+        (4, 4),
+        (7, centroids.ravel()[:11]),
+        (7, centroids[:1]),
+    ):
+        arguments = [*right]
+        arguments[place] = wrong
+        with pytest.raises(CorruptData):
+            best.scan_product_codes(*arguments)
+    assert kept(best)[0] == [0, 1, 2]
+
+
+def test_best_rows_know_whether_a_key_is_twice_among_them() -> None:
+    keys, distances = np.array([7, 3, 9, 3], np.uint64), np.array([1, 2, 3, 4], np.float32)
+    best = BestRows(3)
+    assert best.are_distinct
+    best.offer(keys, None, distances)
+    assert best.are_distinct  # the second row with the key 3 is too far
+    best = BestRows(4)
+    best.offer(keys, None, distances)
+    assert not best.are_distinct
 
 
 def test_key_sets_know_their_keys(chance: Generator) -> None:

@@ -15,6 +15,7 @@ import pytest
 import lance_core
 from lance_core.api.dataset.scanner_builder import ScannerBuilder
 from lance_core.errors import InvalidInputError, LanceError
+from lance_core.index.vector import opened
 from lance_core.scan.nearest import indexed as indexed_search
 from support.searches.nearest import expected_ids, lattice, vector_table
 
@@ -119,6 +120,23 @@ def test_the_metric_of_the_index_is_the_default(coded: lance_core.LanceDataset) 
         )
     ]
     assert abs(np.mean(errors)) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["IVF_PQ", "IVF_SQ", "IVF_RQ"])
+@pytest.mark.parametrize("changes", [{}, {"filter": "group < 5", "prefilter": True}], ids=str)
+def test_rows_are_the_same_however_many_partitions_are_scanned_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, changes: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(indexed_search, "_FEW_MATCHES", 10)
+    path = str(tmp_path / "t.lance")
+    dataset = lance_core.write_dataset(random_table(3000), path)
+    dataset.create_index("v", kind, num_partitions=9, **({"num_sub_vectors": 4} if kind == "IVF_PQ" else {}))
+    expected = search(lance_core.dataset(path), nprobes=7, k=40, **changes)
+    for num_bytes, num_partitions, cache_bytes in ((0, 64, None), (5000, 2, 0), (16 << 20, 3, 40_000)):
+        monkeypatch.setattr(opened, "_SCANNED_BYTES", num_bytes)
+        monkeypatch.setattr(opened, "_MOST_PARTITIONS", num_partitions)
+        session = lance_core.Session(index_cache_size_bytes=cache_bytes)
+        assert search(lance_core.dataset(path, session=session), nprobes=7, k=40, **changes) == expected
 
 
 def test_bounds_apply_to_exact_distances(coded: lance_core.LanceDataset) -> None:
