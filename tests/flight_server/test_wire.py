@@ -79,7 +79,9 @@ def test_clients_of_the_same_machine_get_plain_batches(server: RunningServer) ->
     before = len(changes(server))
     found = read_from(port_of(server), "even", "auto")
     assert found["c3"].combine_chunks().equals(pa.array(np.arange(ROWS) // 6))
-    speeds = re.findall(r"compression=(?:lz4|zstd) mb_per_second=([0-9.]+)", "\n".join(changes(server)[before:]))
+    speeds = re.findall(
+        r"compression=(?:lz4|zstd) mb_per_second=([0-9.]+)", "\n".join(changes(server)[before:])
+    )
     assert all(float(speed) <= MOST_MB_PER_SECOND for speed in speeds)
 
 
