@@ -98,7 +98,7 @@ def test_a_client_that_sends_no_request_is_cut_off(impatient: RunningServer, sen
 
 
 def test_more_connections_than_allowed_are_closed(tmp_path: Path) -> None:
-    """The others go on, and there is room again when they have ended."""
+    """Other connections go on, and new ones are accepted when these have ended."""
     with _bounded(tmp_path, _PATIENT) as server:
         with ExitStack() as clients:
             left = _wait_until_closed([clients.enter_context(_connect(server)) for _ in range(30)], 30 - 8)
