@@ -293,7 +293,10 @@ def _read_message(stream, has_body: bool = True) -> tuple[bytes, bytes] | None:
         return head, b""
     length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
     if length:
-        return head, stream.read(int(length[1]))
+        body = stream.read(int(length[1]))
+        if len(body) < int(length[1]):
+            raise ConnectionResetError("the sender ended within a message")
+        return head, body
     if re.search(rb"(?i)\r\ntransfer-encoding: chunked", head):
         body = b""
         while size := _chunk_size(stream):
