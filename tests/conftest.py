@@ -11,7 +11,7 @@ import atexit
 import gc
 import os
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -156,10 +156,23 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
     started: list[RunningServer] = []
 
     def start(
-        root: Path | str, *options: str, new_interpreter: bool = False, **environment: str
+        root: Path | str,
+        *options: str,
+        new_interpreter: bool = False,
+        constants: Mapping[str, float] | None = None,
+        **environment: str,
     ) -> RunningServer:
         log_file = tmp_path_factory.mktemp("log") / "server.log"
-        started.append(start_server(root, log_file, *options, new_interpreter=new_interpreter, **environment))
+        started.append(
+            start_server(
+                root,
+                log_file,
+                *options,
+                new_interpreter=new_interpreter,
+                constants=constants,
+                **environment,
+            )
+        )
         return started[-1]
 
     yield start

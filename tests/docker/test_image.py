@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ import lance_core
 from flight_server.security.accounts import hash_token, make_token
 from support.runs.leftovers import REPOSITORY
 from support.servers.image import Container, Image, opened_image, running
-from support.servers.network import free_port
+from support.servers.network import reserved_port
 from support.servers.secure_server import Certificate
 
 BUILDER = REPOSITORY / "scripts" / "build_image.py"
@@ -61,10 +62,11 @@ def served(image: Image, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(image: Image, served: Path, tmp_path: Path) -> Iterator[Container]:
-    ports = {"LANCE_FLIGHT_PORT": "0", "LANCE_FLIGHT_HTTP_PORT": str(free_port())}
-    command = image.command(folders=[(served, DATA)], LANCE_FLIGHT_HOST="127.0.0.1", **ports)
-    with running(command, tmp_path / "server.log") as container:
-        yield container
+    with reserved_port() as port:
+        ports = {"LANCE_FLIGHT_PORT": "0", "LANCE_FLIGHT_HTTP_PORT": str(port)}
+        command = image.command(folders=[(served, DATA)], LANCE_FLIGHT_HOST="127.0.0.1", **ports)
+        with running(command, tmp_path / "server.log") as container:
+            yield container
 
 
 def health_check(image: Image, server: Container, **environment: str) -> int:
@@ -122,13 +124,14 @@ def test_the_image_serves_with_tls_and_tokens(image: Image, served: Path, tmp_pa
     (folder / "accounts.toml").write_text(f'[[account]]\nsubject = "ana"\ntokens = ["{hash_token(token)}"]\n')
     settings = {
         "LANCE_FLIGHT_PORT": "0",
-        "LANCE_FLIGHT_HTTP_PORT": str(free_port()),
         "LANCE_FLIGHT_TLS_CERT": "/mnt/cert.pem",
         "LANCE_FLIGHT_TLS_KEY": "/mnt/key.pem",
         "LANCE_FLIGHT_ACCOUNTS_FILE": "/mnt/accounts.toml",
     }
-    command = image.command(folders=[(served, DATA), (folder, "/mnt")], **settings)
-    with running(command, tmp_path / "server.log") as server:
+    with ExitStack() as stack:
+        settings["LANCE_FLIGHT_HTTP_PORT"] = str(stack.enter_context(reserved_port()))
+        command = image.command(folders=[(served, DATA), (folder, "/mnt")], **settings)
+        server = stack.enter_context(running(command, tmp_path / "server.log"))
         assert health_check(image, server) == 0
         uri = f"grpc+tls://127.0.0.1:{server.first_line.rpartition(':')[2]}"
         with flight_client.connect(uri, token=token, tls_root_certs=certificate.certificate) as client:

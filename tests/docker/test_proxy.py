@@ -22,7 +22,7 @@ import lance_core
 from flight_server.security.accounts import hash_token
 from support.clients.raw_flight import call_on, command_descriptor
 from support.runs.leftovers import REPOSITORY
-from support.servers.network import free_port
+from support.servers.network import reserved_port
 from support.servers.secure_server import Certificate
 from support.servers.server import RunningServer, start_server
 
@@ -82,9 +82,9 @@ def proxy(tmp_path: Path) -> Iterator[Proxy]:
     accounts = tmp_path / "accounts.toml"
     accounts.write_text(f'[[account]]\nsubject = "ana"\ntokens = ["{hash_token(TOKEN)}"]\n')
     lance_core.write_dataset(ROWS, tmp_path / "served" / "rows.lance")
-    port = free_port()
-    options = ("--accounts-file", str(accounts), "--advertise", f"grpc+tls://127.0.0.1:{port}")
     with ExitStack() as stack:
+        port = stack.enter_context(reserved_port())
+        options = ("--accounts-file", str(accounts), "--advertise", f"grpc+tls://127.0.0.1:{port}")
         logs = (tmp_path / "server-1.log", tmp_path / "server-2.log")
         servers = [start_server(tmp_path / "served", log, *options) for log in logs]
         for server in servers:

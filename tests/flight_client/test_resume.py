@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pytest
 
 import flight_client
 from support.processes.forked import run_script
+from support.servers.network import reserved_port
 from support.servers.served import StartServer
 
 NUM_ROWS = 160_000
@@ -56,16 +56,15 @@ def test_another_server_goes_on(folder: Path, serve: StartServer, tmp_path: Path
 def test_the_same_server_is_back(folder: Path, serve: StartServer, tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("0" * 64)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    server = serve(folder, "--signing-key-file", str(key), "--port", port)
-    dataset = flight_client.connect(server.uri, parallel=1, attempts=6).dataset("t")
-    batches = dataset.to_batches()
-    before = [next(batches) for _ in range(3)]
-    server.kill()
-    serve(folder, "--signing-key-file", str(key), "--port", port)
-    assert rest_of(batches, before) == list(range(NUM_ROWS))
+    with reserved_port() as port:
+        options = ("--signing-key-file", str(key), "--port", str(port))
+        server = serve(folder, *options)
+        dataset = flight_client.connect(server.uri, parallel=1, attempts=6).dataset("t")
+        batches = dataset.to_batches()
+        before = [next(batches) for _ in range(3)]
+        server.kill()
+        serve(folder, *options)
+        assert rest_of(batches, before) == list(range(NUM_ROWS))
 
 
 def test_another_server_goes_on_with_a_lookup(folder: Path, serve: StartServer) -> None:

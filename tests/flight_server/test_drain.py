@@ -18,6 +18,7 @@ import pytest
 
 from support.clients.command_line import run_verb
 from support.clients.raw_flight import SERVICE, call, path_descriptor, scan_json, ticket
+from support.processes.waiting import wait_until
 from support.servers.served import Root, StartServer
 from support.servers.server import RunningServer
 
@@ -44,10 +45,11 @@ class Reader:
         self._running = self._channel.unary_stream(SERVICE + "DoGet")(ticket(scan_json("large")))
         next(self._running)
 
-    def finish(self) -> grpc.StatusCode:
+    def finish(self, pause: float = 0.0) -> grpc.StatusCode:
+        """Read to the end, with a pause in seconds after each message, and return the status."""
         try:
             for _ in self._running:
-                pass
+                time.sleep(pause)
         except grpc.RpcError as error:
             return error.code()  # type: ignore[no-any-return,attr-defined]
         return self._running.code()  # type: ignore[no-any-return]
@@ -153,11 +155,15 @@ def test_streams_hear_when_the_grace_is_over(
     large: Path, serve: StartServer, reader: Callable[[RunningServer], Reader]
 ) -> None:
     """A client that reads, but too slowly, gets UNAVAILABLE between two batches, not a broken connection."""
-    server = serve(large, "--drain-grace", "0.3")
+    server = serve(
+        large,
+        *("--drain-grace", "0.3"),
+        constants={"flight_server.process._LAST_WORDS_SECONDS": 30.0},  # a busy client reads late
+    )
     slow = reader(server)
     server.process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
-    assert slow.finish() is grpc.StatusCode.UNAVAILABLE
+    wait_until(lambda: " stopping " in server.log)
+    assert slow.finish(pause=0.25) is grpc.StatusCode.UNAVAILABLE
     assert "DrainingError" in slow.trailers().get("x-lance-error", "")
     assert server.wait() == 0
 

@@ -217,14 +217,11 @@ def test_listing_does_not_wait_for_one_dataset_after_the_other(s3: S3, proxy: Pr
     )
     assert len(list(service.datasets.summaries(""))) == 16
     proxy.clear()
-    proxy.delay = 0.1
-    try:
-        assert [summary.num_rows for summary in service.datasets.summaries("")] == [1] * 16
-    finally:
-        proxy.delay = 0.0
+    meeting = proxy.let_meet(8, after=1)
+    assert [summary.num_rows for summary in service.datasets.summaries("")] == [1] * 16
     print(f"listing 16 datasets again: {len(proxy.requests)} requests")
     assert len(proxy.requests) <= 1 + 3 * 16
-    assert proxy.most_at_once >= 8
+    assert meeting.is_over
 
 
 def test_a_dataset_made_again_is_not_mistaken(root: str, s3: S3) -> None:

@@ -125,7 +125,7 @@ def test_a_client_that_leaves_is_counted_as_such(tmp_path: Path, serve: StartSer
     lance_core.write_dataset(pa.table({"id": np.arange(4_000_000)}), tmp_path / "large.lance")
     server = serve(tmp_path, *PORTS)
     with server.client() as client:
-        reader = client.do_get(flight.Ticket(scan_json("large")))
+        reader = client.do_get(flight.Ticket(scan_json("large", compression="none")))
         reader.read_chunk()
         assert Scrape(server).value("running", kind="streams") == 1
         reader.cancel()
@@ -190,7 +190,7 @@ def test_a_server_that_drains_says_so(tmp_path: Path, serve: StartServer) -> Non
     with server.client() as client, grpc.insecure_channel(health_address(server)) as channel:
         watched = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
         assert next(watched).status == SERVING
-        reader = client.do_get(flight.Ticket(scan_json("large")))
+        reader = client.do_get(flight.Ticket(scan_json("large", compression="none")))
         reader.read_chunk()
         server.process.send_signal(signal.SIGTERM)
         assert next(watched).status == NOT_SERVING

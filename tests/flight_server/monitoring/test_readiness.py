@@ -12,6 +12,7 @@ from flight_server.monitoring.readiness import Readiness
 from flight_server.service import Service
 from flight_server.settings import Settings
 from lance_core.errors import StorageError
+from support.processes.waiting import wait_until
 
 
 def test_a_storage_that_hangs_does_not_hang_the_probe(
@@ -25,7 +26,7 @@ def test_a_storage_that_hangs_does_not_hang_the_probe(
 
     def hang() -> None:
         asked.append(None)
-        assert answers.wait(30)
+        assert answers.wait(120)
 
     monkeypatch.setattr(service, "probe_storage", hang)
     checked = Readiness(service)
@@ -33,6 +34,7 @@ def test_a_storage_that_hangs_does_not_hang_the_probe(
         found = checked.checks()["storage"]
         assert not found.is_ok
         assert found.reason == "the storage does not answer within 0.05 seconds"
+    wait_until(lambda: asked, "the thread has begun")
     assert len(asked) == 1
     answers.set()
     monkeypatch.setattr(readiness, "_STORAGE_SECONDS", 30.0)

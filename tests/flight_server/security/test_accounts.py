@@ -77,13 +77,15 @@ def test_a_session_ends_with_its_password_and_its_time(path: Path, monkeypatch: 
         assert identity is not None
         assert (identity.subject, identity.how) == ("ana", "session")
     assert refused(other, bearer(token))
-    short = guard(path, session_lifetime=0.2)
+    short = guard(path, session_lifetime=600.0)
     brief = short.log_in("ana", PASSWORD).answer
     assert brief is not None
     assert not refused(short, bearer(brief))
-    time.sleep(0.3)
-    with pytest.raises(NotAuthenticatedError, match="has expired"):
-        short.identify(bearer(brief))
+    end = time.time() + 600.0
+    with monkeypatch.context() as later:
+        later.setattr(time, "time", lambda: end)
+        with pytest.raises(NotAuthenticatedError, match="has expired"):
+            short.identify(bearer(brief))
     lines = path.read_text().splitlines()
     lines = [
         f'password = "{hash_password("new")}"' if line.startswith("password") else line for line in lines
@@ -121,19 +123,22 @@ def test_a_removed_key_ends_its_tokens(tmp_path: Path) -> None:
     assert identity.claims["iss"] == ISSUER
     write_key_set(tmp_path / "keys.json", new)
     assert refused(guarded, bearer(token))
-    assert not refused(guarded, bearer(new.token(exp=int(time.time()) + 5)))
+    assert not refused(guarded, bearer(new.token(exp=int(time.time()) + 600)))
 
 
 def test_wrong_passwords_take_as_long_for_nobody(path: Path) -> None:
-    """T2: the time tells neither whether an account exists nor whether it has a password."""
+    """T2: the time tells neither whether an account exists nor whether it has a password.
+
+    The time is that of a processor, which other processes of a busy machine do not lengthen.
+    """
     accounts = Accounts.load(str(path))
 
     def seconds(subject: str) -> float:
         times = []
         for _ in range(5):
-            began = time.perf_counter()
+            began = time.thread_time()
             assert accounts.of_password(subject, "wrong") is None
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
         return min(times)
 
     measured = [seconds(subject) for subject in ("ana", "ben", "nobody")]

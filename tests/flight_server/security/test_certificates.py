@@ -20,6 +20,7 @@ from pyarrow import flight
 from flight_server import listener
 from flight_server.service import Service
 from flight_server.settings import Settings
+from support.processes.waiting import wait_until
 from support.servers.secure_server import Authority, Certificate
 from support.servers.served import Root, StartServer
 from support.servers.server import RunningServer
@@ -31,11 +32,7 @@ def served_certificate(server: RunningServer) -> str:
 
 
 def until(server: RunningServer, word: str) -> None:
-    for _ in range(200):
-        if word in server.log:
-            return
-        time.sleep(0.05)
-    raise AssertionError(server.log)
+    wait_until(lambda: word in server.log, f"{word} in the log")
 
 
 @pytest.fixture
@@ -73,17 +70,21 @@ def test_a_reload_replaces_the_certificate(
 
         thread = threading.Thread(target=ask)
         thread.start()
-        time.sleep(0.3)
-        server.process.send_signal(signal.SIGHUP)
-        until(server, "reloaded")
-        time.sleep(1.5)
-        asking.set()
-        thread.join()
+        try:
+            wait_until(lambda: len(answers) > 10)
+            usual = max(after - before for before, after in pairwise(list(answers)))
+            server.process.send_signal(signal.SIGHUP)
+            until(server, "reloaded")
+            reloaded = len(answers)
+            wait_until(lambda: len(answers) > reloaded + 10)
+            time.sleep(1.5)
+        finally:
+            asking.set()
+            thread.join()
         assert served_certificate(server).strip() == new.certificate.decode().strip()
         gap = max(after - before for before, after in pairwise(answers))
         print(f"longest gap {1000 * gap:.0f} ms, {len(failures)} refused calls")
-        assert gap < 5, gap
-        assert len(answers) > 20
+        assert gap < 5 + 10 * usual, "a busy machine answers late without a reload, too"
         rows += sum(chunk.data.num_rows for chunk in stream)
         assert rows == root.trips.num_rows
     assert server.stop() == 0
@@ -157,16 +158,16 @@ def test_new_files_are_found_without_a_signal(
     threading.Thread(target=listening.watch, daemon=True).start()
     try:
         new.write(tmp_path)
-        for _ in range(100):
+
+        def is_served() -> bool:
             with (
                 suppress(flight.FlightError),
                 flight.connect(f"grpc+tls://127.0.0.1:{port}", tls_root_certs=new.certificate) as client,
             ):
-                assert list(client.do_action("health"))
-                break
-            time.sleep(0.05)
-        else:
-            raise AssertionError("the new certificate is not served")
+                return bool(list(client.do_action("health")))
+            return False
+
+        wait_until(is_served, "the new certificate is served")
         assert listening.server.port == port
     finally:
         listening.shutdown()

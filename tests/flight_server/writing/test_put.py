@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,8 +22,10 @@ from pyarrow import flight
 import flight_server
 from flight_server.proto.command_pb2 import Command, Write
 from flight_server.requests.commands import COMMAND_TYPE_URL
+from support.clients.dying_upload import wait_for_reports
 from support.clients.puts import descriptor_of, files_below, finish_message, put, send, small_tables
 from support.oracles.comparison import assert_tables_equal
+from support.processes.waiting import wait_until
 from support.servers.served import StartServer, trips_table
 from support.servers.server import RunningServer, serving
 
@@ -281,22 +284,31 @@ def test_a_repeated_transaction_gives_its_first_result(
 def test_progress_is_told(client: flight.FlightClient, name: str) -> None:
     table = TABLE.select(["id", "fare"])
     writer, reader = client.do_put(descriptor_of({"dataset": name, "mode": "create"}), table.schema)
-    for _ in range(5):
-        writer.write_table(table)
-        time.sleep(0.4)
-    writer.write_metadata(finish_message(3500, 5))
-    writer.done_writing()
-    messages = []
-    while (message := reader.read()) is not None:
-        messages.append(json.loads(message.to_pybytes()))
+    messages: list[dict[str, Any]] = []
+
+    def read() -> None:
+        while (message := reader.read()) is not None:
+            messages.append(json.loads(message.to_pybytes()))
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        count = 0
+        ends = time.monotonic() + 60
+        while len(messages) < 2:  # a second lies between them
+            assert time.monotonic() < ends
+            writer.write_table(table)
+            count += 1
+            time.sleep(0.1)
+        writer.write_metadata(finish_message(700 * count, count))
+        writer.done_writing()
+        reading.result(60)
     writer.close()
     *progress, last = messages
-    assert progress
     assert [message["progress"]["rows"] for message in progress] == sorted(
         {message["progress"]["rows"] for message in progress}
     )
-    assert 0 < progress[-1]["progress"]["bytes"] <= 5 * table.nbytes * 1.1
-    assert last["result"]["rows"] == 3500
+    assert 0 < progress[-1]["progress"]["bytes"] <= count * table.nbytes * 1.1
+    assert last["result"]["rows"] == 700 * count
 
 
 def test_unfinished_appends_where_they_are_allowed(serve: StartServer, served: Path) -> None:
@@ -354,7 +366,6 @@ def test_one_of_two_that_create_wins(client: flight.FlightClient, root: Path, na
     ("option", "message"),
     [
         (("--max-put-bytes", "100kB"), "the upload is too large"),
-        (("--max-put-seconds", "0.5"), "takes longer than 0.5 seconds"),
         (("--max-batch-bytes", "1kB"), "batch 0 is too large"),
     ],
 )
@@ -362,7 +373,20 @@ def test_quotas(serve: StartServer, served: Path, option: tuple[str, str], messa
     """T28"""
     table = pa.table({"x": range(1000)})
     with serve(served, *option).client() as client, pytest.raises(pa.ArrowInvalid, match=message):
-        send(client, {"dataset": "t", "mode": "create"}, *[table, 0.05] * 20, finish_message(20_000, 20))
+        send(client, {"dataset": "t", "mode": "create"}, *[table] * 20, finish_message(20_000, 20))
+    assert files_below(served) == set()
+
+
+def test_the_time_of_an_upload_is_bounded(serve: StartServer, served: Path) -> None:
+    """T28"""
+    command = {"dataset": "t", "mode": "create", "report_bytes": 1}
+    with serve(served, "--max-put-seconds", "0.5").client() as client:
+        writer, reports = client.do_put(descriptor_of(command), TABLE.schema)
+        assert reports.read() is not None  # the time of the upload runs
+        time.sleep(0.6)
+        writer.write_table(TABLE)
+        with pytest.raises(pa.ArrowInvalid, match=r"takes longer than 0\.5 seconds"):
+            writer.close()
     assert files_below(served) == set()
 
 
@@ -386,19 +410,30 @@ def test_uploads_beyond_the_cap_are_refused_as_retryable(serve: StartServer, ser
 @pytest.mark.parametrize("in_time", [True, False])
 def test_a_server_that_stops_during_an_upload(serve: StartServer, served: Path, in_time: bool) -> None:
     """T34: the server waits for the end of the upload, but not forever."""
-    server = serve(served, "--drain-grace", "20" if in_time else "0.3")
+    server = serve(
+        served,
+        *("--drain-grace", "60" if in_time else "0.3"),
+        constants={"flight_server.process._LAST_WORDS_SECONDS": 30.0},  # a busy client comes late
+    )
     with server.client() as client:
         put(client, {"dataset": "t", "mode": "create"}, TABLE)
         before = files_below(served)
-        stop = threading.Timer(0.3, server.process.terminate)
-        stop.start()
-        parts = [TABLE, 0.9, TABLE, finish_message(1400, 2)]
+        writer, reports = client.do_put(descriptor_of({"dataset": "t", "report_bytes": 1}), TABLE.schema)
+        writer.write_table(TABLE)
+        wait_for_reports(reports, TABLE.num_rows)
+        server.process.terminate()
+        wait_until(lambda: " stopping " in server.log)
         if in_time:
-            send(client, "t", *parts)
+            writer.write_table(TABLE)
+            writer.write_metadata(finish_message(1400, 2))
+            writer.close()
         else:
+            with suppress(pa.ArrowException):
+                while True:  # until the server refuses a batch
+                    writer.write_table(TABLE.slice(0, 1))
+                    time.sleep(0.01)
             with pytest.raises(flight.FlightUnavailableError, match="stopped before"):
-                send(client, "t", *parts)
-        stop.join()
+                writer.close()
     assert server.wait() == 0
     assert reference(served, "t").count_rows() == (2100 if in_time else 700)
     if not in_time:
@@ -417,10 +452,7 @@ def test_a_silent_upload_leaves_nothing_when_the_server_stops(
         command = {"dataset": "t" if mode == "append" else "u", "mode": mode, "max_rows_per_file": 100}
         writer, _ = client.do_put(descriptor_of(command), TABLE.schema)
         writer.write_table(TABLE)
-        deadline = time.monotonic() + 20
-        while len(files_below(served)) < len(before) + 5:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: len(files_below(served)) >= len(before) + 5)
         assert server.stop() == 0
         assert files_below(served) == before
         with pytest.raises(flight.FlightError):

@@ -17,6 +17,7 @@ from pyarrow import flight
 
 from support.clients.actions import act, stage
 from support.clients.puts import files_below, put, send
+from support.processes.waiting import wait_until
 from support.servers.served import StartServer
 
 
@@ -262,10 +263,7 @@ def test_expiry(serve: StartServer, served: Path, client: flight.FlightClient) -
     stage(client, rows(3), dataset="ns/new", mode="create")
     assert len(files_below(served)) > len(after) > len(before)
     late = serve(served, "--stage-expiry", "0.5")
-    deadline = time.monotonic() + 20
-    while files_below(served) - after - {"ns"}:
-        assert time.monotonic() < deadline, files_below(served) - after
-        time.sleep(0.1)
+    wait_until(lambda: not files_below(served) - after - {"ns"})
     with late.client() as other:
         receipt = stage(other, rows(4), dataset="t")
         time.sleep(0.6)

@@ -14,6 +14,7 @@ import pytest
 from lance_core.statistics.cache import ColumnKey, StatisticsCache
 from lance_core.statistics.disk_cache import StatisticsDirectory
 from support.faults.statistics_writer import start
+from support.processes.waiting import wait_until
 from support.tables.arrays import Spec, make_array
 from support.tables.types import ORDERED
 
@@ -158,12 +159,13 @@ def test_the_directory_is_bounded(tmp_path: Path) -> None:
     left_behind = entry(tmp_path).with_suffix(".tmp")
     left_behind.write_bytes(b"x")
     os.utime(left_behind, (1, 1))
+    began = time.time()
     keys = [KEY._replace(column=str(number)) for number in range(100)]
     for number, each in enumerate(keys):
         directory.store(each, table)
-        now = time.time() - 1000 + number
+        now = began - 10_000 + number
         for path in tmp_path.glob("v1/*/*.statistics"):
-            if path.stat().st_mtime > time.time() - 10:
+            if path.stat().st_mtime > began - 5_000:  # used since the last time
                 os.utime(path, (now, now))
         assert directory.load(keys[0], pa.int64(), ROWS) is not None  # used all the time
         assert sum(path.stat().st_size for path in tmp_path.glob("v1/*/*")) <= 16 * size
@@ -177,8 +179,10 @@ def test_writers_that_are_killed(tmp_path: Path) -> None:
     expected = gather(tmp_path / "other")
     rng = random.Random(2)
     found = 0
-    for _ in range(6):
+    for number in range(6):
         process = start(tmp_path, KEY, expected, 1 << 30)
+        if number == 0:
+            wait_until(lambda: load(tmp_path, KEY._replace(column="1")) is not None)
         time.sleep(rng.random() * 0.05)
         process.kill()
         process.join()
@@ -197,13 +201,12 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
     gathered = gather(tmp_path)
     expected = gathered.combine_chunks()
     processes = [start(tmp_path, KEY, gathered, 300) for _ in range(2)]
-    reads = 0
-    while any(process.is_alive() for process in processes):
+    are_alive = True
+    while are_alive:
+        are_alive = any(process.is_alive() for process in processes)
         table = load(tmp_path)
         assert table is not None
         assert table.combine_chunks().equals(expected)
-        reads += 1
-    assert reads
     for process in processes:
         process.join()
         assert process.exitcode == 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import lance
 import numpy as np
@@ -14,6 +14,8 @@ import pytest
 
 import lance_core
 from lance_core.storage import storage_for
+from lance_core.storage.remote import RemoteFile
+from support.processes.waiting import wait_until
 from support.stores.s3 import S3, Exchange, Proxy, Request
 
 NUM_ROWS = 200_000
@@ -48,28 +50,41 @@ def opened(uri: str, s3: S3, proxy: Proxy) -> lance_core.LanceDataset:
 Read = Callable[[lance_core.LanceDataset], pa.Table]
 
 
+def is_small(request: Request) -> bool:
+    """Return whether a request is for the index of a page."""
+    return request.range is not None and request.range[1] - request.range[0] < 4096
+
+
 @pytest.mark.parametrize(
-    ("read", "expected"),
+    ("read", "expected", "requests_before"),
     [
-        (lambda rows: rows.head(100), lambda rows: rows.slice(0, 100)),
-        (lambda rows: rows.to_table(limit=50, offset=90_000), lambda rows: rows.slice(90_000, 50)),
+        (lambda rows: rows.head(100), lambda rows: rows.slice(0, 100), 1),
+        (lambda rows: rows.to_table(limit=50, offset=90_000), lambda rows: rows.slice(90_000, 50), 1),
         (
             lambda rows: rows.to_table(filter="c7 < 3", columns=COLUMNS[:7]),
             lambda rows: rows.filter(np.asarray(rows["c7"]) < 3).select(COLUMNS[:7]),
+            4,  # the end of the file, the index of c7 and two ranges of its chunks
         ),
         (
             lambda rows: pa.Table.from_batches(rows.to_batches(limit=10)),
             lambda rows: rows.slice(0, 10),
+            1,
         ),
     ],
     ids=["head", "offset", "filter", "stream"],
 )
 def test_columns_are_asked_for_side_by_side(
-    opened: lance_core.LanceDataset, proxy: Proxy, data: pa.Table, read: Read, expected: Read
+    opened: lance_core.LanceDataset,
+    proxy: Proxy,
+    data: pa.Table,
+    read: Read,
+    expected: Read,
+    requests_before: int,
 ) -> None:
-    proxy.delay = 0.2
+    """The indices of the pages are there at the same time."""
+    meeting = proxy.let_meet(7, after=requests_before, applies=is_small)
     assert read(opened) == expected(data)
-    assert proxy.most_at_once >= 7
+    assert meeting.is_over
 
 
 def test_whole_pages_take_one_request(opened: lance_core.LanceDataset, proxy: Proxy, data: pa.Table) -> None:
@@ -92,46 +107,40 @@ def test_leaves_of_a_struct_are_asked_for_side_by_side(s3: S3, bucket: str, prox
             uri, storage_options=s3.options(proxy.endpoint), session=lance_core.Session()
         )
         proxy.clear()
-        met = threading.Barrier(5)
-
-        def answer_all(exchange: Exchange, met: threading.Barrier = met) -> None:
-            """Answer when the requests for the indices of all leaves are there."""
-            with suppress(threading.BrokenBarrierError):
-                met.wait(10)
-            exchange.send(b"\r\n\r\n".join(exchange.forward()))
-
-        def is_small(request: Request) -> bool:
-            return request.range is not None and request.range[1] - request.range[0] < 4096
-
-        proxy.faults += [(is_small, answer_all)] * 5
+        meeting = proxy.let_meet(5, applies=is_small)
         assert read(rows)
-        assert not proxy.faults
-        assert not met.broken
+        assert meeting.is_over
+
+
+class Asked(dict[Any, Any]):
+    """Requests that run, and how often a thread has looked for one that it can share."""
+
+    num_looks = 0
+
+    def setdefault(self, *arguments: Any) -> Any:
+        found = super().setdefault(*arguments)
+        self.num_looks += 1
+        return found
 
 
 def test_threads_that_want_the_same_bytes_share_a_request(s3: S3, bucket: str, proxy: Proxy) -> None:
-    """Each of them gets the bytes, and each its own error."""
+    """The request is answered when all threads want the bytes. Each of them gets the bytes."""
     storage = storage_for(f"s3://{bucket}/shared", s3.options(proxy.endpoint))
     content = np.random.default_rng(5).bytes(1 << 20)
     storage.put_if_absent("file", content)
-    found: list[bytes] = []
+    file = storage.open_file("file", len(content))
+    assert isinstance(file, RemoteFile)
+    file._asked = asked = Asked()
+    proxy.clear()
 
-    def run(size: int) -> None:
-        proxy.clear()
-        proxy.delay = 0.3
-        found.clear()
-        file = storage.open_file("file", size)
-        threads = [
-            threading.Thread(target=lambda: found.append(bytes(file.read(1000, 500)))) for _ in range(4)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        proxy.delay = 0.0
+    def answer_late(exchange: Exchange) -> None:
+        wait_until(lambda: asked.num_looks == 4)
+        exchange.send(b"\r\n\r\n".join(exchange.forward()))
 
-    run(len(content))
-    assert found == [content[1000:1500]] * 4
+    proxy.on(answer_late)
+    with ThreadPoolExecutor(4) as pool:
+        reads = [pool.submit(file.read, 1000, 500) for _ in range(4)]
+    assert [bytes(read.result()) for read in reads] == [content[1000:1500]] * 4
     assert len(proxy.requests) == 1
 
 

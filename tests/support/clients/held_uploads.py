@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import flight
 
+from support.processes.waiting import wait_until
 from support.servers.server import RunningServer
 
 ROWS = pa.table({"n": [1, 2, 3]})
@@ -31,16 +31,16 @@ def held_upload(server: RunningServer) -> Iterator[None]:
                 writer.close()
 
 
-def end_after(seconds: float, server: RunningServer) -> threading.Thread:
-    """Hold the only upload of a server for so long."""
+def end_after_refusals(count: int, server: RunningServer) -> threading.Thread:
+    """Hold the only upload of a server until it has refused so many others."""
     has_begun = threading.Event()
 
     def hold() -> None:
         with held_upload(server):
             has_begun.set()
-            time.sleep(seconds)
+            wait_until(lambda: server.log.count("error=OverloadedError") >= count, seconds=250)
 
     thread = threading.Thread(target=hold)
     thread.start()
-    assert has_begun.wait(30)
+    assert has_begun.wait(60)
     return thread

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,10 +53,8 @@ def put(
     return result["result"]  # type: ignore[no-any-return]
 
 
-def send(
-    client: flight.FlightClient, target: Target, *parts: pa.Table | pa.RecordBatch | bytes | float
-) -> None:
-    """Upload tables and batches, metadata messages and pauses in seconds; errors are those of the end."""
+def send(client: flight.FlightClient, target: Target, *parts: pa.Table | pa.RecordBatch | bytes) -> None:
+    """Upload tables, batches and metadata messages; errors are those of the end."""
     # What is longer than 2^31 is sent, too.
     options = flight.FlightCallOptions(write_options=pa.ipc.IpcWriteOptions(allow_64bit=True))
     writer, _ = client.do_put(descriptor_of(target), parts[0].schema, options=options)
@@ -66,17 +64,23 @@ def send(
                 writer.write_table(part)
             elif isinstance(part, pa.RecordBatch):
                 writer.write_batch(part)
-            elif isinstance(part, bytes):
-                writer.write_metadata(part)
             else:
-                time.sleep(part)
+                writer.write_metadata(part)
     finally:
         writer.close()
 
 
 def files_below(path: Path) -> set[str]:
-    """Every file and directory below `path`, without the signing key of the server."""
-    return {str(found.relative_to(path)) for found in path.rglob("*")} - {".lance-flight-key"}
+    """Return every file and directory below `path`, without the signing key of the server.
+
+    A server may remove directories meanwhile, which `Path.rglob` does not expect.
+    """
+    found = {
+        os.path.relpath(os.path.join(folder, name), path)
+        for folder, directories, files in os.walk(path)
+        for name in (*directories, *files)
+    }
+    return found - {".lance-flight-key"}
 
 
 def ipc_messages(

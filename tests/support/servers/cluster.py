@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.servers.network import reserved_port
 from support.servers.server import RunningServer, start_server
 
 
@@ -20,12 +21,10 @@ class Cluster:
     scheme: str = "grpc"
     ports: list[int] = field(default_factory=list)
     servers: dict[int, RunningServer] = field(default_factory=dict)
+    _reserved: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
-        free = [socket.create_server(("127.0.0.1", 0)) for _ in range(self.size)]
-        self.ports = [each.getsockname()[1] for each in free]
-        for each in free:
-            each.close()
+        self.ports = [self._reserved.enter_context(reserved_port()) for _ in range(self.size)]
 
     @property
     def uris(self) -> list[str]:
@@ -45,3 +44,4 @@ class Cluster:
     def stop(self) -> None:
         for server in self.servers.values():
             server.kill()
+        self._reserved.close()

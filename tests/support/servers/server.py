@@ -72,18 +72,25 @@ class RunningServer:
 
 
 def start_server(
-    root: Path | str, log_file: Path, *options: str, new_interpreter: bool = False, **environment: str
+    root: Path | str,
+    log_file: Path,
+    *options: str,
+    new_interpreter: bool = False,
+    constants: Mapping[str, float] | None = None,
+    **environment: str,
 ) -> RunningServer:
     """Start a server on `root` and wait until it is ready; `environment` is added to the process's own.
 
     The process is forked from one that has imported the modules, unless it must be a new interpreter.
+    `constants` replaces constants of modules in a forked process, such as `flight_server.process._GRACE`.
     """
     arguments = ["serve", str(root), "--port", "0", *options]
     process: subprocess.Popen[str] | ForkedProcess
     if new_interpreter:
         process = _new_interpreter(arguments, log_file, os.environ | environment)
     else:
-        process = ForkedProcess(arguments, log_file, os.environ | environment)
+        script = None if constants is None else _with_constants(constants)
+        process = ForkedProcess(arguments, log_file, os.environ | environment, script)
     assert process.stdout is not None
     uri = process.stdout.readline().rstrip("\n")
     http = process.stdout.readline().rstrip("\n") if "--http-port" in options else ""
@@ -92,6 +99,16 @@ def start_server(
         server.kill()
         raise AssertionError(f"no URI on the first line: {uri!r}\n{server.log}")
     return server
+
+
+def _with_constants(constants: Mapping[str, float]) -> str:
+    """Return the script of a server in which constants of modules have other values."""
+    changes = [
+        f"setattr(import_module({module!r}), {name!r}, {value!r})"
+        for (module, _, name), value in ((each.rpartition("."), value) for each, value in constants.items())
+    ]
+    start = ["from flight_server.cli import app", "app()"]
+    return "\n".join(["from importlib import import_module", *changes, *start])
 
 
 def _new_interpreter(

@@ -10,16 +10,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import boto3
 
+from support.processes.waiting import wait_until
 from support.stores.store_process import store_process
 
 KEY = "test-access-key"
 SECRET = "test-secret-key"
+
+_MEETING_SECONDS = 25.0
+"""Time after which requests wait no longer for others. Clients give up after 30 seconds."""
 
 _buckets = itertools.count()
 
@@ -108,6 +112,20 @@ class Exchange:
     """Ends the connection with a reset."""
 
 
+class Meeting:
+    """Requests that wait for each other, which requests that are sent one after the other never meet."""
+
+    def __init__(self, count: int) -> None:
+        self._barrier = threading.Barrier(count)
+        self.is_over = False
+        """Whether all requests have been there at the same time."""
+
+    def wait(self) -> None:
+        with suppress(threading.BrokenBarrierError):
+            self._barrier.wait(_MEETING_SECONDS)
+            self.is_over = True
+
+
 @dataclass
 class Proxy:
     """Passes requests on to the server of a store, and what is in `faults` may change that."""
@@ -119,16 +137,39 @@ class Proxy:
     always: bool = False
     delay: float = 0.0
     """Seconds before each answer, as a store that is far away."""
-    most_at_once: int = 0
-    _running: int = 0
+    _meetings: list[tuple[Callable[[Request], bool], Meeting]] = field(default_factory=list)
+    _uncounted: int = 0
+    """Requests that have come and are not yet in `requests`."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def clear(self) -> None:
+        """Forget all requests, those that a test before has left on their way among them."""
+        wait_until(lambda: self._uncounted == 0, "every request has got its answer")
         with self._lock:
             self.requests.clear()
             self.faults.clear()
+            self._meetings.clear()
             self.always = False
-            self.most_at_once = 0
+
+    def let_meet(
+        self, count: int, *, after: int = 0, applies: Callable[[Request], bool] = lambda request: True
+    ) -> Meeting:
+        """Answer the next `count` requests only when all of them are there.
+
+        Requests that come before `after` requests are answered do not count, nor those that do not apply.
+        """
+        meeting = Meeting(count)
+        condition = lambda request: len(self.requests) >= after and applies(request)  # noqa: E731
+        self._meetings += [(condition, meeting)] * count
+        return meeting
+
+    def meeting_for(self, request: Request) -> Meeting | None:
+        with self._lock:
+            for index, (applies, meeting) in enumerate(self._meetings):
+                if applies(request):
+                    del self._meetings[index]
+                    return meeting
+        return None
 
     @property
     def bytes_read(self) -> int:
@@ -138,6 +179,7 @@ class Proxy:
         """Called before the client has the answer, so that it sees its own requests counted."""
         with self._lock:
             self.requests.append(replace(request, answered=answered))
+            self._uncounted -= 1
 
     def on(self, fault: Fault, *, method: str = "GET", part: str = "", times: int = 1) -> None:
         """Break the next `times` requests of a method whose target holds `part`."""
@@ -194,9 +236,8 @@ def _answer(client: socket.socket, message: tuple[bytes, bytes], port: int, prox
     asked = re.search(rb"(?i)\r\nrange: bytes=(\d+)-(\d+)", head)
     request = Request(method, target, (int(asked[1]), int(asked[2]) + 1) if asked else None)
     with proxy._lock:
-        proxy._running += 1
-        proxy.most_at_once = max(proxy.most_at_once, proxy._running)
-    is_open = True
+        proxy._uncounted += 1
+    is_open, is_counted = True, False
 
     def forward() -> tuple[bytes, bytes]:
         with socket.create_connection(("127.0.0.1", port)) as server:
@@ -218,17 +259,22 @@ def _answer(client: socket.socket, message: tuple[bytes, bytes], port: int, prox
     try:
         if proxy.delay:
             time.sleep(proxy.delay)
+        if (meeting := proxy.meeting_for(request)) is not None:
+            meeting.wait()
         fault = proxy.fault_for(request)
         if fault is not None:
+            is_counted = True
             proxy.count(request, 0)
             fault(Exchange(request, head, forward, send, reset))
         else:
             answer_head, answer_body = forward()
+            is_counted = True
             proxy.count(request, len(answer_body))
             send(re.sub(rb"(?i)\r\nconnection: [^\r]*", b"", answer_head) + b"\r\n\r\n" + answer_body)
     finally:
-        with proxy._lock:
-            proxy._running -= 1
+        if not is_counted:
+            with proxy._lock:
+                proxy._uncounted -= 1
     return is_open and fault is None
 
 
@@ -247,7 +293,10 @@ def _read_message(stream, has_body: bool = True) -> tuple[bytes, bytes] | None:
         return head, b""
     length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
     if length:
-        return head, stream.read(int(length[1]))
+        body = stream.read(int(length[1]))
+        if len(body) < int(length[1]):
+            raise ConnectionResetError("the sender ended within a message")
+        return head, body
     if re.search(rb"(?i)\r\ntransfer-encoding: chunked", head):
         body = b""
         while size := _chunk_size(stream):

@@ -8,8 +8,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from support.servers.network import reserved_port
 
 START_TIMEOUT_S = 60
 
@@ -17,12 +19,12 @@ START_TIMEOUT_S = 60
 @contextmanager
 def store_process(command: Callable[[str], Sequence[str]], log: Path) -> Iterator[int]:
     """Start the command that is given for a free port of 127.0.0.1, and end it afterwards; the port."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = int(reserved.getsockname()[1])
-    with open(log, "wb") as output:
+    with ExitStack() as stack:
+        port = stack.enter_context(reserved_port())
+        output = stack.enter_context(open(log, "wb"))
         process = subprocess.Popen(command(str(port)), stdout=output, stderr=output, start_new_session=True)
-    try:
+        stack.callback(process.wait)
+        stack.callback(os.killpg, process.pid, signal.SIGTERM)
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
             try:
@@ -33,6 +35,3 @@ def store_process(command: Callable[[str], Sequence[str]], log: Path) -> Iterato
                 assert time.monotonic() < deadline, "the server does not answer"
                 time.sleep(0.05)
         yield port
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()

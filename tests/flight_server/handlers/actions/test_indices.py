@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import lance_core
 from flight_client import Client
 from support.clients.command_line import run_verb as run
 from support.processes.forked import ForkedProcess
+from support.processes.waiting import wait_until
 from support.searches.nearest import vector_table
 from support.servers.server import RunningServer, serving
 
@@ -211,21 +212,19 @@ def test_a_build_outlives_the_client_that_asked(
     lance_core.write_dataset(pa.table({"text": texts}), path)
     transaction_id = str(uuid4())
     asker = ForkedProcess([server.uri, transaction_id], tmp_path / "log", os.environ, _ASKER)
-    deadline = time.monotonic() + 60
     try:
-        while not (path / "_indices").exists():  # the first part of the index is written
-            assert time.monotonic() < deadline
-            assert asker.poll() is None
-            time.sleep(0.01)
+        wait_until((path / "_indices").exists, "the first part of the index is written")
+        server.process.send_signal(signal.SIGSTOP)  # it would need three seconds for the other parts
+        assert asker.poll() is None
+        is_committed = lance_core.dataset(path).version > 1
     finally:
         asker.kill()
         with asker.stdout as stdout:
             printed = stdout.read()
+        server.process.send_signal(signal.SIGCONT)
     assert not printed
-    assert lance_core.dataset(path).version == 1  # the index is not committed yet
-    while lance_core.dataset(path).version == 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert not is_committed
+    wait_until(lambda: lance_core.dataset(path).version > 1)
     given: dict[str, Any] = {"parameters": {"memory_limit": 1}, "transaction_id": transaction_id}
     assert client.create_index("abandoned", "text", "INVERTED", **given) == 2
     (index,) = client.indices("abandoned")

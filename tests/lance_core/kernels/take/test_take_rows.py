@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.kernels import ColumnPages, CorruptData, MiniBlocks
+from support.processes.waiting import wait_until
 from support.runs.draws import draws
 from support.twins import inputs, values
 from support.twins.random_pages import (
@@ -299,4 +300,5 @@ def test_what_nobody_imports() -> None:
         del taken
         assert batch.column(0).to_pylist()[-1] == page.found[0]
         del batch
-        assert kernels.pool_use()[0] == before[0]
+        # Threads of other tests may hold blocks for a while.
+        wait_until(lambda: kernels.pool_use()[0] <= before[0], "the blocks are given back")
