@@ -16,7 +16,7 @@ from flight_server.errors import DrainingError
 from flight_server.requests.names import DatasetReference
 from flight_server.writing.uploads import Abortable
 from lance_core.api.serving import Snapshot, Storage, branch_storage
-from lance_core.errors import CommitConflictError
+from lance_core.errors import CommitConflictError, DatasetNotFoundError
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Targets:
             self._writing[path] += 1
         try:
             root = self._catalog.storage(path)
-            snapshot = self._catalog.open(reference) if is_there else None
+            snapshot = self._newest(reference, creates) if is_there else None
             if snapshot is None and branch is not None:
                 raise self._catalog.missing(name)
             yield Target(
@@ -93,6 +93,19 @@ class Targets:
                 if not self._writing[path]:
                     del self._writing[path]
                     self._catalog.remove_unfinished(path)
+
+    def _newest(self, reference: DatasetReference, creates: bool) -> Snapshot | None:
+        """Return the version to change; None if a dataset is to be created, and has no version yet.
+
+        Another writer may be creating the dataset: the directory of its versions is there before the first
+        version. The commit decides which of both writers creates the dataset.
+        """
+        try:
+            return self._catalog.open(reference)
+        except DatasetNotFoundError:
+            if not creates or reference.branch is not None:
+                raise
+            return None
 
     @contextmanager
     def opened(self, reference: DatasetReference) -> Iterator[Opened]:

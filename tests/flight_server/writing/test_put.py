@@ -340,6 +340,15 @@ def test_appends_at_the_same_time_lose_no_row(client: flight.FlightClient, root:
     assert rows == [(number, row) for number in range(6) for row in range(30)]
 
 
+def test_a_dataset_without_a_version_can_be_created(
+    client: flight.FlightClient, root: Path, name: str
+) -> None:
+    """T37: another client is creating the dataset, or was killed then; the directory of versions is there."""
+    (root / f"{name}.lance" / "_versions").mkdir(parents=True)
+    assert put(client, {"dataset": name, "mode": "create"}, TABLE)["version"] == 1
+    assert reference(root, name).count_rows() == TABLE.num_rows
+
+
 def test_one_of_two_that_create_wins(client: flight.FlightClient, root: Path, name: str) -> None:
     """T37"""
     began = threading.Barrier(4)

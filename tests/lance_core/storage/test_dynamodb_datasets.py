@@ -52,8 +52,9 @@ def values(dataset: Any) -> list[int]:
     return sorted(dataset.to_table()["x"].to_pylist())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def dynamodb(s3: S3) -> Any:
+    """Make the table of versions once in the server of the session."""
     client = boto3.client(
         "dynamodb",
         endpoint_url=s3.endpoint,

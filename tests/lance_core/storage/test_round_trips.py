@@ -29,9 +29,12 @@ def data() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def uri(s3: S3, bucket: str, data: pa.Table) -> str:
-    """A table of one file with a page of 0.4 MB for each column, and a B-tree."""
-    uri = f"s3://{bucket}/rounds.lance"
+def uri(s3: S3, data: pa.Table) -> str:
+    """A table of one file with a page of 0.4 MB for each column, and a B-tree.
+
+    A process that comes back to this module writes it to another bucket.
+    """
+    uri = f"s3://{s3.new_bucket()}/rounds.lance"
     written = lance.write_dataset(data, uri, storage_options=s3.options(), data_storage_version="2.1")
     written.create_scalar_index("c0", "BTREE")
     return uri

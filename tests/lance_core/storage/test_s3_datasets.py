@@ -46,7 +46,10 @@ def mixed_table(rows: int, seed: int = 5) -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def written_once(s3: S3, bucket: str) -> Callable[[str], str]:
+def written_once(s3: S3) -> Callable[[str], str]:
+    """Write each dataset once. A process that comes back to this module writes them to another bucket."""
+    bucket = s3.new_bucket()
+
     @cache
     def write(version: str) -> str:
         options = s3.options()
