@@ -250,16 +250,20 @@ def test_a_client_that_dies_leaves_nothing(
     assert (dataset.version, dataset.count_rows()) == (1, ROWS)
 
 
-def test_the_messages_are_good_until_the_client_dies(server: RunningServer, root: Path) -> None:
-    """Otherwise the deaths above would prove nothing."""
+def test_the_messages_are_good_until_the_client_dies(serve: StartServer, tmp_path: Path) -> None:
+    """Otherwise the deaths above would prove nothing.
+
+    The server is another one: deaths may come after this test, where processes take tests from each other.
+    """
+    server = serve(tmp_path)
     with grpc.insecure_channel(server.address) as channel:
         requests = [*messages("create"), flight_data(metadata=FINISH)]
         answers = list(channel.stream_stream(SERVICE + "DoPut")(iter(requests)))
     assert b'"rows": 50000' in answers[-1]
-    assert lance.dataset(str(root / "new.lance")).to_table().equals(TABLE)
-    assert len(lance.dataset(str(root / "new.lance")).get_fragments()) == 4
+    assert lance.dataset(str(tmp_path / "new.lance")).to_table().equals(TABLE)
+    assert len(lance.dataset(str(tmp_path / "new.lance")).get_fragments()) == 4
     with server.client() as client:
-        put(client, "t", TABLE)
+        put(client, "new", TABLE)
 
 
 def test_deaths_where_unfinished_appends_are_allowed(serve: StartServer, tmp_path: Path) -> None:

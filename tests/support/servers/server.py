@@ -82,8 +82,7 @@ def start_server(
     """Start a server on `root` and wait until it is ready; `environment` is added to the process's own.
 
     The process is forked from one that has imported the modules, unless it must be a new interpreter.
-    `constants` replaces constants of modules in a forked process, such as
-    `flight_server.process._LAST_WORDS_SECONDS`.
+    `constants` replaces constants of modules in a forked process, by their full names.
     """
     arguments = ["serve", str(root), "--port", "0", *options]
     process: subprocess.Popen[str] | ForkedProcess
