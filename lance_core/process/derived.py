@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Derived(Generic[T, V]):
-    """What a function makes of objects that never change. Thread-safe.
+    """Values that a function derives from objects that never change. Thread-safe.
 
     Objects are told apart by identity: the hash of a large object takes as long as the value. An object must
     allow weak references.
