@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+from lance_core.process.derived import Derived
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -35,19 +36,6 @@ class Expression:
     def operands(self) -> tuple[Expression, ...]:
         """Nodes directly below, in the order of the text."""
         return ()
-
-    @cached_property
-    def reads(self) -> tuple[tuple[Path, bool], ...]:
-        """Distinct paths of the columns in the tree, in order of appearance, each with whether it is read as
-        stored JSON.
-        """
-        found: dict[tuple[Path, bool], None] = {}
-        for node in walk(self):
-            if isinstance(node, Column):
-                found[node.path, isinstance(node, StoredJson)] = None
-            elif isinstance(node, ArrowExpression):
-                found.update(dict.fromkeys((path, False) for path in node.paths))
-        return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -289,14 +277,32 @@ def walk(expression: Expression) -> Iterator[Expression]:
         stack.extend(reversed(node.operands))
 
 
+def _reads(expression: Expression) -> tuple[tuple[Path, bool], ...]:
+    """Return the distinct paths of the columns in a tree, in order of appearance.
+
+    Each comes with whether it is read as stored JSON.
+    """
+    found: dict[tuple[Path, bool], None] = {}
+    for node in walk(expression):
+        if isinstance(node, Column):
+            found[node.path, isinstance(node, StoredJson)] = None
+        elif isinstance(node, ArrowExpression):
+            found.update(dict.fromkeys((path, False) for path in node.paths))
+    return tuple(found)
+
+
+# Planning, pruning and filtering all ask for the columns of the same trees.
+_reads_of: Derived[Expression, tuple[tuple[Path, bool], ...]] = Derived(_reads)
+
+
 def columns(expression: Expression) -> tuple[Path, ...]:
     """Return the distinct paths of the columns that an expression reads, in order of appearance."""
-    return tuple(dict.fromkeys([path for path, _ in expression.reads]))
+    return tuple(dict.fromkeys([path for path, _ in _reads_of.of(expression)]))
 
 
 def stored_only(*expressions: Expression) -> frozenset[str]:
     """Return the names of the top-level columns that expressions read only as stored JSON."""
-    read = [one for expression in expressions for one in expression.reads]
+    read = [one for expression in expressions for one in _reads_of.of(expression)]
     others = {path[0] for path, is_stored_json in read if not is_stored_json}
     return frozenset([path[0] for path, is_stored_json in read if is_stored_json and path[0] not in others])
 
