@@ -164,7 +164,7 @@ class IndexedSearch:
         while len(numbers):
             proposed = self._proposed(numbers, matching, num_rows, within_bounds=within_bounds)
             exact = self._exact(proposed)
-            # What is proposed at once has each row once, unless two segments have the row.
+            # One round of proposals has each row once, unless two segments have the row.
             are_distinct = not len(best.queries) and (query.vectors.is_multiple or len(self._segments) == 1)
             best = best_of([exact if are_distinct else _distinct([best, exact])], query.k)
             if within_bounds or not self._has_bounds:

@@ -280,9 +280,9 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
             return None
         cuts = np.cumsum([0, *sizes])
         parts = self._take_rows(int(cuts[-1]))
-        window = self._window(parts, cuts)
-        if window is not None and self._cutter is not None:
-            return WindowsTogether((WindowRead(window, self._cutter),))
+        read = self._window_read(parts, cuts)
+        if read is not None:
+            return WindowsTogether((read,))
         return MatchingWindow(tuple(self._reads(parts)), cuts)
 
     def _advance(self, *, wait: bool) -> bool:
@@ -360,8 +360,8 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
             num_rows -= len(part.rows)
         return taken
 
-    def _window(self, parts: list[_FragmentRows], cuts: Counts) -> Window | None:
-        """Return a few rows that follow each other in one fragment as a window; None for other rows."""
+    def _window_read(self, parts: list[_FragmentRows], cuts: Counts) -> WindowRead | None:
+        """Return the read of a few rows that follow each other in one fragment; None for other rows."""
         if self._cutter is None or self._dense_share is not None:
             return None
         fragment = parts[0].fragment
@@ -373,7 +373,8 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
             or (end - start) * width > _WINDOW_BYTES
         ):
             return None
-        return Window(fragment.first_columns(self._num_columns), start, end, cuts, width)
+        window = Window(fragment.first_columns(self._num_columns), start, end, cuts, width)
+        return WindowRead(window, self._cutter)
 
     def _reads(self, parts: list[_FragmentRows]) -> list[MatchingRead | HeldRead]:
         fragments = [list(some) for _, some in groupby(parts, key=lambda part: id(part.fragment))]

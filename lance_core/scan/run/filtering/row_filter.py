@@ -2,6 +2,7 @@
 
 Conditions are evaluated one after the other. A later condition is evaluated only for the rows that met the
 earlier conditions. Guards come first: an error of another condition tells nothing about rows that they hide.
+Comparisons of one column with constants cannot fail, so they are evaluated together.
 """
 
 from __future__ import annotations
