@@ -1,6 +1,7 @@
 """Layouts of the codes of a partition that are not row after row.
 
-Product codes are often stored byte by byte, and RaBitQ codes in blocks of 32 rows.
+Product codes are often stored byte by byte, and RaBitQ codes in blocks of 32 rows. Kernels that scan codes
+read blocks of 64 rows, each byte by byte.
 
 Source: docs/format.md, "Index files".
 """
@@ -13,7 +14,10 @@ import numpy.typing as npt
 Codes = npt.NDArray[np.uint8]
 """Code bytes, one row per indexed row."""
 
+_SCANNED_ROWS = 64
+"""Rows of a block as kernels scan them."""
 _BLOCK_ROWS = 32
+"""Rows of a RaBitQ block in a file."""
 _ROW_ORDER = np.array([0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15])
 """Order of the rows of half a RaBitQ block in its bytes."""
 
@@ -26,6 +30,21 @@ def transposed(codes: Codes) -> Codes:
 def transposed_back(codes: Codes) -> Codes:
     """Return the codes that `transposed` made, row by row again."""
     return np.ascontiguousarray(codes.reshape(codes.shape[1], codes.shape[0]).T)
+
+
+def scanned(columns: Codes) -> Codes:
+    """Return the codes of a partition in blocks of 64 rows, the last one of fewer: [block][byte][row].
+
+    `columns` has the codes byte by byte: [byte][row]. The result has as many bytes, and one row per row of the
+    partition.
+    """
+    width, num_rows = columns.shape
+    whole = num_rows // _SCANNED_ROWS * _SCANNED_ROWS
+    turned = np.empty((num_rows, width), np.uint8)
+    blocks, rest = turned[:whole].reshape(-1, width, _SCANNED_ROWS), turned[whole:].reshape(width, -1)
+    blocks[:] = columns[:, :whole].reshape(width, -1, _SCANNED_ROWS).transpose(1, 0, 2)
+    rest[:] = columns[:, whole:]
+    return turned
 
 
 def packed(codes: Codes) -> Codes:

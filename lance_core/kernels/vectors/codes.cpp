@@ -13,7 +13,7 @@ namespace lance {
 
 namespace {
 
-constexpr size_t kBlockRows = 512;  // the sums of a block stay in the first cache
+constexpr size_t kBlockRows = LookupBounds::kRows;  // of the layout of codes for lookups
 
 LANCE_MULTIVERSION void add_lookups(float* sums, size_t n, const float* table, const uint8_t* codes) {
   for (size_t i = 0; i < n; ++i) sums[i] += table[codes[i]];
@@ -73,6 +73,24 @@ LANCE_MULTIVERSION void squared_distances(float* entries, size_t num_codewords, 
                 });
 }
 
+constexpr size_t kTables = 4;
+
+// The entries of `squared_distances` for four queries, which share the loads of the codewords.
+LANCE_MULTIVERSION void squared_distances_of_four(float* const* entries, size_t num_codewords,
+                                                  const float* const* queries, size_t size, const float* codewords) {
+  for (size_t first = 0; first < num_codewords; first += kEntries) {
+    Entries sums[kTables] = {}, values;
+    for (size_t i = 0; i < size; ++i) {
+      std::memcpy(&values, codewords + i * num_codewords + first, sizeof values);
+      for (size_t k = 0; k < kTables; ++k) {
+        Entries difference = queries[k][i] - values;
+        sums[k] += difference * difference;
+      }
+    }
+    for (size_t k = 0; k < kTables; ++k) std::memcpy(entries[k] + first, &sums[k], sizeof sums[k]);
+  }
+}
+
 LANCE_MULTIVERSION void negative_products(float* entries, size_t num_codewords, const float* query, size_t size,
                                           const float* codewords) {
   write_entries(entries, num_codewords, query, size, codewords,
@@ -112,10 +130,9 @@ float sum_of_row(const float* table, size_t num_sub_vectors, const uint8_t* code
 // Offers the rows from `start` on, and computes exact sums only of those that their lower bounds do not exclude.
 void scan_bounded(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* table,
                   size_t num_sub_vectors, const uint8_t* codes, size_t start, LookupBounds& bounds) {
-  constexpr size_t kRows = LookupBounds::kRows;
   constexpr float infinity = std::numeric_limits<float>::infinity();
   float limit = infinity;
-  for (; start < rows.size; start += kRows) {
+  for (; start < rows.size; start += kBlockRows) {
     if (best.limit() != limit) {
       limit = best.limit();
       double distance = limit;
@@ -123,15 +140,16 @@ void scan_bounded(BestRows& best, const CodedRows& rows, const DistanceScale& sc
       distance += (std::fabs(distance) + std::fabs(scale.offset)) * 4 * std::numeric_limits<float>::epsilon();
       bounds.set_limit((distance - scale.offset) / scale.scale);
     }
-    size_t n = std::min(kRows, rows.size - start);
-    uint64_t left = bounds.may_be_within(codes + start, rows.size, n);
+    size_t n = std::min(kBlockRows, rows.size - start);
+    const uint8_t* block = codes + start * num_sub_vectors;
+    uint64_t left = bounds.may_be_within(block, n, n);
     if (left == 0) continue;
-    alignas(64) float sums[kRows];
+    alignas(64) float sums[kBlockRows];
     std::fill(sums, sums + n, infinity);
     for (; left != 0; left &= left - 1) {
       auto row = static_cast<size_t>(std::countr_zero(left));
       if (rows.allowed != nullptr && rows.allowed[start + row] == 0) continue;
-      sums[row] = sum_of_row(table, num_sub_vectors, codes + start + row, rows.size);
+      sums[row] = sum_of_row(table, num_sub_vectors, block + row, n);
     }
     offer_rows(best, rows, scale, start, n, sums);
   }
@@ -144,9 +162,9 @@ void scan_lookups(BestRows& best, const CodedRows& rows, const DistanceScale& sc
   if (bits == 4) {
     scan(best, rows, scale, [&](size_t start, size_t n, float* sums) {
       std::fill(sums, sums + n, 0.0f);
-      for (size_t m = 0; m < num_sub_vectors / 2; ++m) {
-        add_half_lookups(sums, n, table + m * 32, codes + start + m * rows.size);
-      }
+      size_t width = num_sub_vectors / 2;
+      const uint8_t* block = codes + start * width;
+      for (size_t m = 0; m < width; ++m) add_half_lookups(sums, n, table + m * 32, block + m * n);
     });
     return;
   }
@@ -154,14 +172,12 @@ void scan_lookups(BestRows& best, const CodedRows& rows, const DistanceScale& sc
   LookupBounds bounds(table, has_bounds ? num_sub_vectors : 0);
   auto sum = [&](size_t start, size_t n, float* sums) {
     std::fill(sums, sums + n, 0.0f);
-    const uint8_t* from = codes + start;
+    const uint8_t* block = codes + start * num_sub_vectors;
     size_t m = 0;
     for (; m + 2 <= num_sub_vectors; m += 2) {
-      add_two_lookups(sums, n, table + m * 256, from + m * rows.size, from + (m + 1) * rows.size);
+      add_two_lookups(sums, n, table + m * 256, block + m * n, block + (m + 1) * n);
     }
-    if (m < num_sub_vectors) {
-      add_lookups(sums, n, table + m * 256, from + m * rows.size);
-    }
+    if (m < num_sub_vectors) add_lookups(sums, n, table + m * 256, block + m * n);
   };
   // As long as fewer rows were found than wanted, any row may be among the best.
   auto is_bounded = [&] { return has_bounds && bounds.is_usable() && std::isfinite(best.limit()); };
@@ -193,23 +209,71 @@ void lookup_table(TableOf what, const float* query, const float* codebook, size_
   }
 }
 
+namespace {
+
+// Tables of the squared distances of up to four queries.
+class DistanceTables {
+ public:
+  explicit DistanceTables(const ProductQuery& query)
+      : query_(query),
+        size_(query.num_sub_vectors << query.bits),
+        tables_(kTables * size_),
+        differences_(kTables * query.dimension) {}
+
+  // Makes the tables for the differences of the query to the centroids of `count` partitions.
+  void make(const ProductPartition* partitions, size_t count) {
+    size_t dimension = query_.dimension;
+    for (size_t k = 0; k < count; ++k) {
+      float* difference = differences_.data() + k * dimension;
+      for (size_t i = 0; i < dimension; ++i) difference[i] = query_.query[i] - partitions[k].centroid[i];
+    }
+    size_t num_codewords = size_t{1} << query_.bits, size = dimension / query_.num_sub_vectors;
+    if (count < kTables) {
+      for (size_t k = 0; k < count; ++k) {
+        lookup_table(TableOf::squared_distances, differences_.data() + k * dimension, query_.codebook, dimension,
+                     query_.num_sub_vectors, num_codewords, tables_.data() + k * size_);
+      }
+      return;
+    }
+    float* entries[kTables];
+    const float* queries[kTables];
+    for (size_t m = 0; m < query_.num_sub_vectors; ++m) {
+      for (size_t k = 0; k < kTables; ++k) {
+        entries[k] = tables_.data() + k * size_ + m * num_codewords;
+        queries[k] = differences_.data() + k * dimension + m * size;
+      }
+      squared_distances_of_four(entries, num_codewords, queries, size, query_.codebook + m * size * num_codewords);
+    }
+  }
+
+  const float* operator[](size_t k) const { return tables_.data() + k * size_; }
+
+ private:
+  const ProductQuery& query_;
+  size_t size_;  // entries of a table
+  std::vector<float> tables_, differences_;
+};
+
+}  // namespace
+
 void scan_product_codes(BestRows& best, const std::vector<ProductPartition>& partitions, const DistanceScale& scale,
                         const ProductQuery& query) {
-  size_t num_codewords = size_t{1} << query.bits;
-  std::vector<float> table(query.num_sub_vectors * num_codewords), difference(query.dimension);
-  auto make_table = [&](TableOf what, const float* wanted) {
-    lookup_table(what, wanted, query.codebook, query.dimension, query.num_sub_vectors, num_codewords, table.data());
+  auto scan_partition = [&](const ProductPartition& partition, const float* table) {
+    scan_lookups(best, partition.rows, scale, table, query.num_sub_vectors, query.bits, partition.codes);
   };
-  bool has_products = false;  // their table is the same for all partitions
-  for (const ProductPartition& partition : partitions) {
-    if (partition.centroid != nullptr) {
-      for (size_t i = 0; i < query.dimension; ++i) difference[i] = query.query[i] - partition.centroid[i];
-      make_table(TableOf::squared_distances, difference.data());
-    } else if (!has_products) {
-      make_table(TableOf::negative_products, query.query);
-    }
-    has_products = partition.centroid == nullptr;
-    scan_lookups(best, partition.rows, scale, table.data(), query.num_sub_vectors, query.bits, partition.codes);
+  if (partitions.empty()) return;
+  if (partitions.front().centroid == nullptr) {  // the table is the same for all partitions
+    std::vector<float> table(query.num_sub_vectors << query.bits);
+    lookup_table(TableOf::negative_products, query.query, query.codebook, query.dimension, query.num_sub_vectors,
+                 size_t{1} << query.bits, table.data());
+    for (const ProductPartition& partition : partitions) scan_partition(partition, table.data());
+    return;
+  }
+  DistanceTables tables(query);
+  for (size_t first = 0; first < partitions.size(); first += kTables) {
+    size_t count = std::min(kTables, partitions.size() - first);
+    tables.make(partitions.data() + first, count);
+    for (size_t k = 0; k < count; ++k) scan_partition(partitions[first + k], tables[k]);
   }
 }
 

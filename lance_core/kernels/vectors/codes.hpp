@@ -8,8 +8,9 @@
 namespace lance {
 
 // Sums of table entries that codes select. `table` has 2^`bits` floats per sub-vector. The codes are one byte per
-// sub-vector (8 bits) or two sub-vectors per byte, the even one in the low half (4 bits): all first bytes of the rows,
-// then all second bytes, ...
+// sub-vector (8 bits) or two sub-vectors per byte, the even one in the low half (4 bits). They are in blocks of 64
+// rows, the last one of fewer: all first bytes of the rows of a block, then all their second bytes, ... So a scan reads
+// memory from front to back.
 void scan_lookups(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* table,
                   size_t num_sub_vectors, unsigned bits, const uint8_t* codes);
 
@@ -33,7 +34,8 @@ void lookup_table(TableOf what, const float* query, const float* codebook, size_
 struct ProductPartition {
   CodedRows rows;
   const uint8_t* codes = nullptr;
-  const float* centroid = nullptr;  // the codes are those of the difference to it; null: of the vectors themselves
+  const float* centroid = nullptr;  // the codes are those of the difference to it; null: of the vectors themselves,
+                                    // then it is null for all partitions
 };
 
 struct ProductQuery {

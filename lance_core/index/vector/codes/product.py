@@ -27,7 +27,7 @@ from lance_core.index.vector.codes.stored_codes import (
     ScannedRows,
     with_codes,
 )
-from lance_core.index.vector.layouts import transposed, transposed_back
+from lance_core.index.vector.layouts import scanned, transposed_back
 from lance_core.index.vector.partitions import read_tensor
 from lance_core.kernels import BestRows, Block, StoredVectors
 from lance_core.proto import index_pb2
@@ -75,10 +75,10 @@ class ProductCodes:
 
     def load(self, batch: pa.RecordBatch, *, has_graph: bool) -> CodedRows:
         codes = self._model.bytes_of(batch, COLUMN, self.bytes_per_row)
-        if self.is_transposed and has_graph:
+        if not has_graph:
+            codes = scanned(codes.reshape(codes.shape[::-1]) if self.is_transposed else codes.T)
+        elif self.is_transposed:
             codes = transposed_back(codes)
-        elif not self.is_transposed and not has_graph:
-            codes = transposed(codes)
         return CodedRows(self._model.keys_of(batch), codes)
 
     def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:

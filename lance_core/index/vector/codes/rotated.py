@@ -29,7 +29,7 @@ from lance_core.index.vector.codes.stored_codes import (
     ScannedRows,
     with_codes,
 )
-from lance_core.index.vector.layouts import transposed, unpacked
+from lance_core.index.vector.layouts import scanned, unpacked
 from lance_core.index.vector.partitions import read_tensor
 from lance_core.kernels import BestRows, StoredVectors
 from lance_core.proto import index_pb2
@@ -84,7 +84,7 @@ class RotatedCodes:
         signs = model.bytes_of(batch, SIGNS, width)
         signs = unpacked(signs) if self.is_packed else signs
         if self.num_bits == 1:
-            codes: Array = transposed(signs)
+            codes: Array = scanned(signs.T)
             added, scales = ADDED, SCALES
         else:
             codes = self._whole_codes(signs, batch)

@@ -10,6 +10,7 @@ import pytest
 from numpy.random import Generator
 
 from lance_core import kernels
+from lance_core.index.vector.layouts import scanned
 from lance_core.kernels import BestRows, CorruptData, Graph, StoredVectors
 from tests.support.twins import vectors as twins
 
@@ -78,7 +79,7 @@ def test_lookups_are_sums_of_table_entries(
     keys = chance.permutation(num_rows).astype(np.uint64)
     allowed = chance.random(num_rows) < 0.8
     best = BestRows(20)
-    columns = np.ascontiguousarray(rows.T)
+    columns = scanned(rows.T)
     best.scan_lookups(keys, allowed, columns, table, num_sub_vectors, bits, 2.0, 1.0)
     check(best, keys, sums * 2 + 1, 20, allowed)
     scales, offsets = chance.random(num_rows).astype(np.float32), chance.random(num_rows).astype(np.float32)
@@ -124,7 +125,7 @@ def test_lower_bounds_of_lookups_leave_out_no_row(chance: Generator, name: str, 
                 sums += entries[-1]
         keys = (chance.permutation(num_rows) + 10_000 * partition).astype(np.uint64)
         allowed = chance.random(num_rows) < 0.7 if partition == 2 else np.ones(num_rows, bool)
-        best.scan_lookups(keys, allowed, codes, table, num_sub_vectors, 8, 0.5, 1.0)
+        best.scan_lookups(keys, allowed, scanned(codes), table, num_sub_vectors, 8, 0.5, 1.0)
         all_keys.append(keys[allowed])
         all_distances.append(sums[allowed] * np.float32(0.5) + np.float32(1))
     found, distances = kept(best)
@@ -149,7 +150,7 @@ def test_product_codes_of_several_partitions_are_searched_in_one_call(
         stored = (codes if bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
         some_keys = (chance.permutation(num_rows) + 10_000 * place).astype(np.uint64)
         allowed = chance.random(num_rows) < 0.6 if place == 3 else None
-        partitions.append((some_keys, allowed, np.ascontiguousarray(stored.T), number))
+        partitions.append((some_keys, allowed, scanned(stored.T), number))
         keys.append(some_keys)
         flags.append(np.ones(num_rows, bool) if allowed is None else allowed)
         centroid = centroids[number] if has_centroids else None
