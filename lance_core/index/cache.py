@@ -69,15 +69,14 @@ class IndexCache:
         """Return what `find` returns for each key."""
         with self._lock:
             entries = self._entries
-            found: list[object | None] = []
-            for key in keys:
+            found: list[object | None] = [None] * len(keys)
+            num_missed = len(keys)
+            for place, key in enumerate(keys):
                 entry = entries.get(key)
-                if entry is None:
-                    found.append(None)
-                else:
+                if entry is not None:
                     entries.move_to_end(key)
-                    found.append(entry[0])
-            num_missed = found.count(None)
+                    found[place] = entry[0]
+                    num_missed -= 1
             self._counter.hits += len(keys) - num_missed
             self._counter.misses += num_missed
         note("index_cache_hits", len(keys) - num_missed)

@@ -35,8 +35,8 @@ def transposed_back(codes: Codes) -> Codes:
 def scanned(columns: Codes) -> Codes:
     """Return the codes of a partition in blocks of 64 rows, the last one of fewer: [block][byte][row].
 
-    `columns` has the codes byte by byte: [byte][row]. The result has as many bytes, and one row per row of the
-    partition.
+    `columns` has the codes byte by byte: [byte][row]. The result has as many bytes, in one row per row of
+    the partition.
     """
     width, num_rows = columns.shape
     whole = num_rows // _SCANNED_ROWS * _SCANNED_ROWS
