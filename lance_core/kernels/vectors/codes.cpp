@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "vectors/half_lookups.hpp"
 #include "vectors/lookup_bounds.hpp"
 #include "vectors/row_sums.hpp"
 
@@ -160,10 +161,15 @@ void scan_bounded(BestRows& best, const CodedRows& rows, const DistanceScale& sc
 void scan_lookups(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* table,
                   size_t num_sub_vectors, unsigned bits, const uint8_t* codes) {
   if (bits == 4) {
+    bool has_wide_lookups = has_half_lookups();
     scan(best, rows, scale, [&](size_t start, size_t n, float* sums) {
-      std::fill(sums, sums + n, 0.0f);
       size_t width = num_sub_vectors / 2;
       const uint8_t* block = codes + start * width;
+      if (has_wide_lookups && n == kHalfLookupRows) {
+        half_lookups(sums, table, width, block);
+        return;
+      }
+      std::fill(sums, sums + n, 0.0f);
       for (size_t m = 0; m < width; ++m) add_half_lookups(sums, n, table + m * 32, block + m * n);
     });
     return;

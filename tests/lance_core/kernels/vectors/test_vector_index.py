@@ -92,6 +92,24 @@ def test_lookups_are_sums_of_table_entries(
     check(best, keys, sums * 2 + 1, 20, allowed)
 
 
+@pytest.mark.parametrize("num_rows", [63, 64, 200])
+@pytest.mark.parametrize("bytes_per_row", [1, 16, 97])
+def test_half_bytes_are_looked_up_in_the_same_order_in_every_block(
+    chance: Generator, bytes_per_row: int, num_rows: int
+) -> None:
+    codes = chance.integers(0, 256, (bytes_per_row, num_rows)).astype(np.uint8)
+    table = (10.0 ** chance.uniform(-3, 3, (bytes_per_row, 2, 16))).astype(np.float32)
+    sums = np.zeros(num_rows, np.float32)
+    for (low, high), column in zip(table, codes, strict=True):
+        sums += low[column & 15] + high[column >> 4]
+    keys = np.arange(num_rows, dtype=np.uint64)
+    best = BestRows(num_rows)
+    best.scan_lookups(keys, None, scanned(codes), table, 2 * bytes_per_row, 4)
+    found, distances = kept(best)
+    assert sorted(found) == keys.tolist()
+    np.testing.assert_array_equal(distances, sums[found])
+
+
 TABLES = {
     "squares": lambda chance, size: chance.standard_normal(size) ** 2,
     "both signs": lambda chance, size: chance.standard_normal(size),
