@@ -94,7 +94,6 @@ class Service:
         self.admission = Admission(
             limit_of(settings.max_streams, settings.max_caller_streams),
             limit_of(settings.max_puts, settings.max_caller_puts),
-            self.processors,
         )
         self.send_rate = SendRate(settings.max_caller_bytes_per_second, self.admission)
         self.turns = Turns(self.processors)

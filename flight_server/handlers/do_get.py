@@ -68,6 +68,8 @@ def _parts(
     An error before None fails the call.
     """
     admit = service.admission.lookup if stream.is_lookup else service.admission.stream
+    if stream.is_lookup:
+        service.processors.note_call()
     with call, admit(call.caller), closing(stream.runs), closing(reader):
         yield None
         runs = _sent_in_turns(service, call, stream, reader)
@@ -147,7 +149,7 @@ def _sent_in_turns(service: Service, call: Call, stream: ScanStream, reader: Rea
             del run  # its memory must be free when the next one is asked for
             turns.end()
     finally:
-        turns.end()
+        turns.close()
 
 
 def _counted(call: Call, runs: Iterator[BatchRun]) -> Iterator[BatchRun]:

@@ -10,6 +10,9 @@ from pyarrow import flight
 from flight_server.handlers.call import Call
 from flight_server.service import Service
 
+_OF_SCANS = ("DoGet", "GetFlightInfo")
+"""Calls that are not short if they belong to a scan. The stream tells when it is known."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -23,10 +26,13 @@ def rpc(
     the server drains, and raises only Flight errors (threat T45). The handler gets the service of its caller.
     """
     name = handler.__name__.title().replace("_", "")
+    is_short = name not in _OF_SCANS
 
     @wraps(handler)
     def run(service: Service, context: flight.ServerCallContext, *arguments: P.args, **named: P.kwargs) -> R:
         call = Call(service, context, name)
+        if is_short:
+            service.processors.note_call()
         with call, service.admission.call():
             return handler(service.on_behalf_of(call.identity), call, *arguments, **named)
 
@@ -35,6 +41,8 @@ def rpc(
         service: Service, context: flight.ServerCallContext, *arguments: P.args, **named: P.kwargs
     ) -> Iterator[Any]:
         call = Call(service, context, name)
+        if is_short:
+            service.processors.note_call()
         with call, service.admission.call():
             yield from handler(service.on_behalf_of(call.identity), call, *arguments, **named)  # type: ignore[misc]
 

@@ -13,7 +13,6 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from flight_server.errors import DrainingError, OverloadedError
-from flight_server.limits.processors import Processors
 
 _FIRST_GAP_SECONDS = 0.5
 """Time between the ends of two calls of a kind, before any has ended."""
@@ -100,11 +99,10 @@ class Admission:
     """Counter of the running calls, streams, lookups, uploads and changes, with a limit for each kind.
 
     A caller is a text: the subject of an identity, or the host of an anonymous client. `close` refuses new
-    calls. `end_streams` ends the running streams. `processors` learn when calls come in.
+    calls. `end_streams` ends the running streams.
     """
 
-    def __init__(self, streams: Limit, puts: Limit, processors: Processors) -> None:
-        self._processors = processors
+    def __init__(self, streams: Limit, puts: Limit) -> None:
         self._changed = threading.Condition()
         self._calls = _Slots("calls", Limit(sys.maxsize, sys.maxsize))
         self._streams = _Slots("streams", streams)
@@ -144,7 +142,6 @@ class Admission:
                 raise DrainingError("the server is shutting down; try another one or again later")
             slots.enter(caller)
             self._running += 1
-            self._processors.note_call()
 
     def _leave(self, slots: _Slots, caller: str) -> None:
         with self._changed:

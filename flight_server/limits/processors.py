@@ -1,4 +1,4 @@
-"""Processors of the machine, and how the processes of one server share them."""
+"""Processors of the machine, and how the processes of one server share them with short calls."""
 
 import mmap
 import os
@@ -9,11 +9,14 @@ from typing import BinaryIO
 
 _TIME = struct.Struct("d")
 _SHORT_SECONDS = 0.1
-"""Time after a call for which others are expected to follow."""
+"""Time after a short call for which others are expected to follow."""
 
 
 class Processors:
-    """Processors that a process may use, and the time of the latest call to any process of the server.
+    """Processors that a process may use, and the time of the latest short call to any process of the server.
+
+    Short calls are lookups, actions, and streams that end with few bytes. Scans are not: if they counted,
+    scans would leave processors to each other, and nobody would use them.
 
     Attributes:
         share: Number of processors for this process, 1 or more.
@@ -33,14 +36,14 @@ class Processors:
         return cls(max(1, len(os.sched_getaffinity(0)) // num_processes), file)
 
     def note_call(self) -> None:
-        """Note that a call, or a batch of keys, comes in now."""
+        """Note that a short call, or a batch of keys, comes in now, or that a stream has ended early."""
         _TIME.pack_into(self._latest, 0, time.monotonic())
 
     def have_calls_since(self, begin: float) -> bool:
-        """Return whether calls come in, so that a scan should leave processors to them.
+        """Return whether short calls come in, so that a scan should leave processors to them.
 
         Args:
-            begin: Time since which calls count: a scan begins with a call itself.
+            begin: Time since which calls count. A lookup of many bytes is a short call itself.
         """
         (latest,) = _TIME.unpack_from(self._latest)
         return bool(latest > begin and time.monotonic() - latest < _SHORT_SECONDS)

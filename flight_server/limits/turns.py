@@ -2,8 +2,8 @@
 
 Sending takes more processor time than decoding. Without turns, all streams send at once: each of them waits
 for a processor and for the interpreter's lock, and so does every short call. With turns, as many streams send
-as there are processors. While other calls come in, half as many send, and none begins for a while after a
-turn has ended. The next turn is for the stream that has sent the least. The first bytes of a stream need
+as keep the processors busy. While short calls come in, fewer send, and none begins for a while after a turn
+has ended. The next turn is for the stream that has sent the least. The first bytes of a stream need
 no turn, so that a lookup never waits for one.
 """
 
@@ -14,7 +14,9 @@ import time
 from flight_server.limits.processors import Processors
 
 _FREE_BYTES = 4 << 20
-"""Bytes that each stream sends before it needs turns."""
+"""Bytes that each stream sends before it needs turns. A stream that ends with fewer is a short call."""
+_STREAMS_PER_PROCESSOR = 2
+"""Streams that send at once for each processor. They often wait: for rows, for memory, for their clients."""
 # A client that takes a window more slowly than this is slow.
 _SLOW_SECONDS = 0.02
 _SLOW_BYTES_PER_SECOND = 64 << 20
@@ -48,7 +50,9 @@ class Turns:
     def most_beside(self, stream: "StreamTurns") -> int:
         """Return how many streams may send just now, if `stream` is the next of them."""
         share = self._processors.share
-        return max(1, share // 2) if self._processors.have_calls_since(stream.opened) else share
+        if self._processors.have_calls_since(stream.opened):
+            return max(1, share // 2)
+        return _STREAMS_PER_PROCESSOR * share
 
     def stream(self) -> "StreamTurns":
         """Return the turns of one more stream."""
@@ -139,3 +143,9 @@ class StreamTurns:
         self.is_slow = seconds > _SLOW_SECONDS + self._latest_bytes / _SLOW_BYTES_PER_SECOND
         self._began = None
         self._turns._end(self, seconds)
+
+    def close(self) -> None:
+        """End the last turn. To be called once, when the stream ends."""
+        self.end()
+        if self._num_bytes < _FREE_BYTES:
+            self._turns._processors.note_call()

@@ -16,7 +16,6 @@ from pyarrow import flight
 
 from flight_server.errors import OverloadedError
 from flight_server.limits.admission import Admission, Limit, limit_of
-from flight_server.limits.processors import Processors
 from support.servers.served import Root, StartServer
 from support.servers.tokens import OTHER_TOKEN, TOKEN, write_accounts
 
@@ -99,7 +98,7 @@ def test_hosts_are_callers_where_nobody_is_asked(root: Root, serve: StartServer)
 
 def test_refused_callers_come_one_after_the_other() -> None:
     """T6: a caller that is refused later is told to come later, but never in more than ten seconds."""
-    admission = Admission(Limit(1, 1), Limit(1, 1), Processors(1))
+    admission = Admission(Limit(1, 1), Limit(1, 1))
     with admission.stream("ana"):
         told = []
         for _ in range(40):

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import flight
 
+import lance_core
 from flight_server.errors import DrainingError
 from flight_server.limits import turns as turns_module
 from flight_server.limits.admission import Admission, Limit
 from flight_server.limits.processors import Processors, shared_file
 from flight_server.limits.rate import SendRate
 from flight_server.limits.turns import StreamTurns, Turns
+from flight_server.server import FlightServer
+from flight_server.service import Service
+from flight_server.settings import Settings
 from support.processes.waiting import wait_until
 
 MIB = 1 << 20
@@ -21,7 +30,13 @@ MIB = 1 << 20
 
 @pytest.fixture
 def admission() -> Admission:
-    return Admission(Limit(9, 9), Limit(9, 9), Processors(1))
+    return Admission(Limit(9, 9), Limit(9, 9))
+
+
+@pytest.fixture
+def one_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let one stream send at once for each processor."""
+    monkeypatch.setattr(turns_module, "_STREAMS_PER_PROCESSOR", 1)
 
 
 class Senders:
@@ -65,6 +80,7 @@ class Senders:
             stream.end()
 
 
+@pytest.mark.usefixtures("one_turn")
 def test_streams_send_the_same_bytes_whatever_their_windows_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """T32: the stream that has sent the least is the next, also if it began later."""
     monkeypatch.setattr(turns_module, "_SLOW_SECONDS", 3600.0)  # a busy machine keeps its turns
@@ -89,10 +105,10 @@ def test_fewer_streams_send_while_short_calls_come_in() -> None:
     processors = Processors(4)
     turns = Turns(processors)
     stream = turns.stream()
-    assert turns.most_beside(stream) == 4
-    with Admission(Limit(1, 1), Limit(1, 1), processors).call():
-        assert turns.most_beside(stream) == 2
-        assert turns.most_beside(turns.stream()) == 4
+    assert turns.most_beside(stream) == 8
+    processors.note_call()
+    assert turns.most_beside(stream) == 2
+    assert turns.most_beside(turns.stream()) == 8
     alone = Processors(1)
     turns = Turns(alone)
     stream = turns.stream()
@@ -145,6 +161,42 @@ def first_bytes_sent(turns: Turns) -> StreamTurns:
     return stream
 
 
+@pytest.mark.parametrize(("num_bytes", "is_short"), [(4 * MIB - 1, True), (4 * MIB, False)])
+def test_streams_of_few_bytes_are_short_calls(num_bytes: int, is_short: bool) -> None:
+    """T32: scans leave processors to short scans, but not to each other."""
+    processors = Processors(1)
+    began = time.monotonic()
+    stream = Turns(processors).stream()
+    stream.begin(num_bytes)
+    assert not processors.have_calls_since(began)
+    stream.close()
+    assert processors.have_calls_since(began) == is_short
+
+
+def test_calls_of_scans_are_no_short_calls(tmp_path: Path) -> None:
+    """T32: clients that only scan share all processors; lookups, short scans and actions find one."""
+    table = pa.table({"x": np.random.default_rng(3).integers(0, 1 << 62, 600_000)})
+    lance_core.write_dataset(table, tmp_path / "numbers.lance")
+    service = Service(Settings(str(tmp_path), port=0))
+    with FlightServer(service) as server, flight.connect(server.uri) as client:
+
+        def is_short(**fields: object) -> bool:
+            command = json.dumps({"scan": {"dataset": "numbers", **fields}}).encode()
+            began = time.monotonic()
+            client.get_flight_info(flight.FlightDescriptor.for_command(command))
+            client.do_get(flight.Ticket(command)).read_all()
+            wait_until(lambda: service.admission.streams + service.admission.lookups == 0)
+            return service.processors.have_calls_since(began)
+
+        assert not is_short()
+        assert is_short(limit=10)
+        assert is_short(filter="x < 0")
+        began = time.monotonic()
+        list(client.do_action("health"))
+        assert service.processors.have_calls_since(began)
+
+
+@pytest.mark.usefixtures("one_turn")
 def test_a_stalled_client_keeps_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """T29: a client that does not read delays others no longer than a fast client would."""
     turns = Turns(Processors(1))
@@ -168,6 +220,7 @@ def test_a_stalled_client_keeps_no_turn(monkeypatch: pytest.MonkeyPatch) -> None
     assert not stalled.is_slow
 
 
+@pytest.mark.usefixtures("one_turn")
 def test_the_first_bytes_need_no_turn() -> None:
     """T32: a lookup does not wait for the scans that send."""
     turns = Turns(Processors(1))
