@@ -1,6 +1,6 @@
 """Writing of local files. A file is never visible before it is complete.
 
-After a power failure, a small file of `Storage.syncing_later` may be visible with other bytes.
+After a power failure, a file of `Storage.syncing_later` may be visible with other bytes.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ class NewLocalFile(WritableFile):
         replace: bool = False,
         later: list[Callable[[], None]] | None = None,
     ) -> None:
-        """Start a file in a directory. `later` gets the sync of a small file, see `Storage.syncing_later`."""
+        """Start a file in a directory. `later` gets the sync of the file, see `Storage.syncing_later`."""
         self.name = path
         self.position = 0
         self._final_name = path.rpartition("/")[2]
@@ -85,8 +85,7 @@ class NewLocalFile(WritableFile):
         if self._is_published:
             return
         descriptor = self._open_descriptor()
-        is_late = self._later is not None and self.position <= _GATHERED and len(self._later) < _MOST_LATE
-        if self._later is not None and is_late and self._sync:
+        if self._sync and self._later is not None and len(self._later) < _MOST_LATE:
             self._later.append(partial(sync_descriptor, descriptor, self.name))
             self._sync = False
         self.complete()
