@@ -485,6 +485,13 @@ def write_checked(descriptor: int, data: _Bytes, crc: int) -> tuple[int, int, in
     bytes could be written, else 0.
     """
 
+def start_write_back(descriptor: int, offset: int, length: int) -> int:
+    """Let the disk begin to write these bytes of a file, without waiting for it.
+
+    Nothing is durable before the file is synced, but that sync waits for fewer bytes. Returns the error
+    number (errno), and 0 if the file or the system knows no such start.
+    """
+
 # Writing of pages. Codings of levels are "flat", "packed" or "runs", each with a number of bits.
 
 LONGEST_RUN: int

@@ -351,9 +351,9 @@ class Storage(ABC):
     def syncing_later(self, syncs: list[Callable[[], None]]) -> Self:
         """Return this storage for writes that need not be durable before all calls in `syncs` have run.
 
-        Few small files, and directories, are then synced by these calls, which may run at once: a disk syncs
-        several files as fast as one. After a power failure before that, such a file may be there with other
-        bytes.
+        Up to 64 files, and directories, are then synced by these calls, which may run at once: a disk syncs
+        several files as fast as one, and meanwhile the writer goes on with the next file. After a power
+        failure before that, such a file may be there with other bytes.
         """
         return self
 

@@ -1,6 +1,6 @@
 """Writing of local files. A file is never visible before it is complete.
 
-After a power failure, a small file of `Storage.syncing_later` may be visible with other bytes.
+After a power failure, a file of `Storage.syncing_later` may be visible with other bytes.
 """
 
 import contextlib
@@ -19,6 +19,10 @@ _GATHERED = 1 << 20
 """Number of bytes up to which small writes are gathered."""
 _MAX_SINGLE_WRITE = 1 << 30
 """Linux writes at most about 2 GiB per call."""
+_STEP = 4 << 20
+"""The disk begins with a file that will be synced whenever so many more bytes of it are written. Otherwise
+the system leaves them in its page cache, and the disk is idle until the sync.
+"""
 _MOST_LATE = 64
 """Most files that stay open to be synced later."""
 _NO_UNNAMED_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
@@ -42,7 +46,7 @@ class NewLocalFile(WritableFile):
         replace: bool = False,
         later: list[Callable[[], None]] | None = None,
     ) -> None:
-        """Start a file in a directory. `later` gets the sync of a small file, see `Storage.syncing_later`."""
+        """Start a file in a directory. `later` gets the sync of the file, see `Storage.syncing_later`."""
         self.name = path
         self.position = 0
         self._final_name = path.rpartition("/")[2]
@@ -54,6 +58,8 @@ class NewLocalFile(WritableFile):
         self._is_published = False
         self._process = os.getpid()
         self._gathered = bytearray()
+        self._written = 0
+        """Bytes that the system has; the others are gathered."""
         self._descriptor: Descriptor | None = self._create()
 
     def write(self, data: Bytes) -> None:
@@ -79,8 +85,7 @@ class NewLocalFile(WritableFile):
         if self._is_published:
             return
         descriptor = self._open_descriptor()
-        is_late = self._later is not None and self.position <= _GATHERED and len(self._later) < _MOST_LATE
-        if self._later is not None and is_late and self._sync:
+        if self._sync and self._later is not None and len(self._later) < _MOST_LATE:
             self._later.append(partial(sync_descriptor, descriptor, self.name))
             self._sync = False
         self.complete()
@@ -157,15 +162,25 @@ class NewLocalFile(WritableFile):
         remaining = memoryview(data)
         descriptor = self._open_descriptor()
         while remaining:
+            room = _STEP - self._written % _STEP if self._sync else _MAX_SINGLE_WRITE
             try:
-                count = write(descriptor.number, remaining[:_MAX_SINGLE_WRITE])
+                count = write(descriptor.number, remaining[:room])
                 if count == 0:
                     raise StorageError("file system takes no more bytes", file=self.name)
+                self._written += count
+                if self._sync and count == room:
+                    self._start_write_back(descriptor)
             except OSError as error:
                 self.abort()
                 raise storage_error(error, self.name) from None
             kernels.count_write(count)
             remaining = remaining[count:]
+
+    def _start_write_back(self, descriptor: Descriptor) -> None:
+        """Let the disk begin with the last step, so that it works while further bytes arrive."""
+        error = kernels.start_write_back(descriptor.number, self._written - _STEP, _STEP)
+        if error:
+            raise OSError(error, os.strerror(error))
 
     def _publish(self, descriptor: Descriptor) -> None:
         if self._replace:

@@ -94,7 +94,7 @@ class DatasetWriter:
         self._new_bases = numbered(self._options.initial_bases)
         bases = list(base.manifest.base_paths.values()) if base else self._new_bases
         self._syncs: list[Callable[[], None]] = []
-        """Syncs of small files and of directories that have to end before a version names the files."""
+        """Syncs of files and of directories that have to end before a version names the files."""
         later = storage.syncing_later(self._syncs)
         targets = self._options.targets.resolve(bases, later, self._open_base)
         self._session = base.session if base else None

@@ -83,7 +83,7 @@ def build_segment(
         request: What to index.
         observer: Is told the progress.
         sync: On local disks make the files durable before returning.
-        syncs: Gets the calls that make small files durable instead, see `Storage.syncing_later`.
+        syncs: Gets the calls that make files durable instead, see `Storage.syncing_later`.
 
     Returns:
         The entry for the manifest. If the name of the request is None, the entry has the default name.

@@ -35,7 +35,7 @@ class NewRows:
         sync: bool,
     ) -> None:
         """Begin to write rows with the columns of `schema`; `change` gets the writer, to remove the files,
-        and the syncs of small files.
+        and the syncs of files.
 
         Raises:
             UnsupportedFeatureError: Files of the table's version cannot hold a type.

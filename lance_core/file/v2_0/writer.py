@@ -1,7 +1,7 @@
 """Writer of 2.0 files: rows are buffered per top-level column until they fill a page of each column below it.
 
-Buffered rows are copies. A batch from the network is one block of memory, which a slice of its narrowest
-column would keep alive.
+Rows that fill a page by themselves are encoded at once. Buffered rows are copies. A batch from the network is
+one block of memory, which a slice of its narrowest column would keep alive.
 """
 
 import pyarrow as pa
@@ -59,10 +59,12 @@ class FileWriter:
                 "batch has other columns than the file", expected=self._schema.to_arrow(), found=batch.schema
             )
         for column, array in zip(self._columns, batch.columns, strict=True):
-            if len(array):
+            if column.is_page(array, self._page_bytes):
+                self._write_rows(column, array)  # not copied, which is worth a slightly smaller page
+            elif len(array):
                 column.append(array)
-            if column.num_bytes >= self._page_bytes:
-                self._write_pages(column)
+                if column.num_bytes >= self._page_bytes:
+                    self._write_pages(column)
         self.num_rows += batch.num_rows
 
     def finish(self) -> WrittenFile:
@@ -158,6 +160,14 @@ class _TopColumn:
         self.num_rows = 0
         """Number of rows whose pages are written."""
         self._waiting: list[pa.Array] = []
+
+    def is_page(self, array: pa.Array, page_bytes: int) -> bool:
+        """Return whether the rows nearly fill a page by themselves. The rows of a nested column do not: they
+        are copied, because slices of Arrow's nested arrays keep offsets.
+        """
+        if self._waiting or self.field.children or not len(array):
+            return False
+        return bool(array.nbytes >= page_bytes - page_bytes // 8)
 
     def append(self, array: pa.Array) -> None:
         """Keep a copy of the rows."""

@@ -589,6 +589,12 @@ NB_MODULE(_kernels, m) {
         return std::make_tuple(result.written, result.crc, result.error);
       },
       nb::arg("descriptor"), nb::arg("data"), nb::arg("crc"));
+  m.def(
+      "start_write_back",
+      [](int descriptor, int64_t offset, int64_t length) {
+        return without_gil([&] { return start_write_back(descriptor, offset, length); });
+      },
+      nb::arg("descriptor"), nb::arg("offset"), nb::arg("length"));
 
   bind_encoders(m);
   bind_index(m);

@@ -1,5 +1,6 @@
 #include "files/checked_write.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,6 +37,12 @@ CheckedWrite write_checked(int descriptor, Bytes bytes, uint32_t crc) {
     result.written += taken;
   }
   return result;
+}
+
+int start_write_back(int descriptor, int64_t offset, int64_t length) {
+  if (sync_file_range(descriptor, offset, length, SYNC_FILE_RANGE_WRITE) == 0) return 0;
+  // Not a file, not known to the system, or forbidden by a sandbox: the later sync writes the bytes.
+  return errno == ESPIPE || errno == ENOSYS || errno == EINVAL || errno == EPERM ? 0 : errno;
 }
 
 }  // namespace lance

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -111,8 +112,8 @@ def test_a_change_of_every_kind(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["append", "update"])
 def test_what_is_synced_at_once(tmp_path: Path, kind: str) -> None:
-    """T36: a small data file has its name before its sync, which waits for no other, and the manifest after
-    its own and all others.
+    """T36: a data file has its name before its sync, which waits for no other, and the manifest after its own
+    and all others.
     """
     path = tmp_path / "recorded"
     dataset = make_table(path)
@@ -128,6 +129,31 @@ def test_what_is_synced_at_once(tmp_path: Path, kind: str) -> None:
     assert names["data"] < synced[inodes["data"]]
     assert max(at for what, at in synced.items() if what != "_versions") < names["_versions"]
     assert [step for step, _ in recording.steps[names["_versions"] :]] == ["name", "sync directory"]
+
+
+def test_large_data_files(tmp_path: Path) -> None:
+    """T36: files that the disk has begun with are synced all the same, and before a version names them."""
+    path = tmp_path / "recorded"
+    dataset = make_table(path)
+    texts = [np.random.default_rng(number).bytes(5 << 20).hex() for number in range(2)]
+    large = pa.table({"id": [100, 101], "text": texts, "number": [2.5, 3.5]})
+    rows, before, recording = {1: _sorted(dataset)}, files_below(path), Recording(path)
+    with recording.running():
+        changed = lance_core.write_dataset(large, dataset, mode="append", max_rows_per_file=1)
+    recording.acknowledge(2)
+    rows[2] = _sorted(changed)
+
+    files = [what for step, what in recording.steps if step == "name" and what.directory == "data"]
+    assert len(files) == 2
+    assert all((path / "data" / file.name).stat().st_size > 4 << 20 for file in files)
+    names = {what.directory: at for at, (step, what) in enumerate(recording.steps) if step == "name"}
+    synced = {what: at for at, (step, what) in enumerate(recording.steps) if step == "sync file"}
+    assert all(synced[file.inode] < names["_versions"] for file in files)
+    found = [
+        _check(crash, tmp_path / str(number), rows)
+        for number, crash in enumerate(crashes(recording, before, SEED, tries=1))
+    ]
+    assert set(found) == {1, 2}
 
 
 def test_files_of_an_index(tmp_path: Path) -> None:

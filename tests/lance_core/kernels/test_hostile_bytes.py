@@ -405,6 +405,7 @@ def test_every_kernel_is_here() -> None:
         "check_json_path",
         "count_read",
         "count_write",
+        "start_write_back",
         "io_counts",
         "pool_use",
         "set_pool_retention",

@@ -242,10 +242,70 @@ def test_bytes_are_synced_before_the_name_appears_and_the_name_afterwards(
     assert synced == []
 
 
-def test_small_files_and_directories_are_synced_later(
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_the_disk_begins_before_a_file_is_complete(
+    is_checked: bool, storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sync of a large file then waits for few bytes. Each byte is begun once, the last by the sync."""
+    begun: list[tuple[int, int]] = []
+
+    def start(descriptor: int, offset: int, length: int) -> int:
+        assert os.fstat(descriptor).st_size >= offset + length
+        begun.append((offset, length))
+        return real_start(descriptor, offset, length)
+
+    real_start = kernels.start_write_back
+    monkeypatch.setattr(kernels, "start_write_back", start)
+    data = np.random.default_rng(5).bytes(21 << 20)
+
+    def write(path: str, *, sync: bool) -> None:
+        with storage.create_file(path, sync=sync) as file:
+            for first, last in [(0, 1000), (1000, 10 << 20), (10 << 20, 12 << 20), (12 << 20, len(data))]:
+                if is_checked:
+                    file.write_checked(memoryview(data)[first:last], 0)
+                else:
+                    file.write(memoryview(data)[first:last])
+
+    write("data/synced", sync=True)
+    assert begun == [(step << 20, 4 << 20) for step in range(0, 20, 4)]
+    assert storage.read_file("data/synced") == data
+
+    begun.clear()
+    write("data/unsynced", sync=False)
+    assert begun == []
+    assert storage.read_file("data/unsynced") == data
+
+
+def test_an_error_of_the_disk_before_the_sync_leaves_nothing(
     storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """T36: each of them by one of the calls, and a large file or one of many at once."""
+    """T40: the file system may find out that the disk is full when it looks for room for the bytes."""
+    monkeypatch.setattr(kernels, "start_write_back", lambda *_: errno.ENOSPC)
+    file = storage.create_file("data/a")
+    with pytest.raises(StorageError, match=r"No space.*data/a"):
+        file.write(b"x" * (4 << 20))
+    with pytest.raises(StorageError, match="closed"):
+        file.close()
+    assert everything_below(storage.uri) == []
+
+
+def test_only_files_begin_early(tmp_path: Path) -> None:
+    """T40: a system that cannot do it writes the bytes with the sync; other errors are told."""
+    reader, writer = os.pipe()
+    try:
+        assert kernels.start_write_back(writer, 0, 1) == 0
+        with (tmp_path / "a").open("wb") as file:
+            assert kernels.start_write_back(file.fileno(), 0, 1 << 20) == 0
+    finally:
+        os.close(reader)
+        os.close(writer)
+    assert kernels.start_write_back(writer, 0, 1) == errno.EBADF
+
+
+def test_files_and_directories_are_synced_later(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T36: each of them by one of the calls, also a large file; but one of many at once."""
     storage.create_file("data/first").close()
     synced = []
 
@@ -273,8 +333,11 @@ def test_small_files_and_directories_are_synced_later(
     synced.clear()
     calls.clear()
     with later.create_file("data/large") as file:
-        file.write(b"x" * (2 << 20))
-    assert (synced, calls) == ([inode("data/large")], [])
+        file.write(b"x" * (9 << 20))
+    assert (synced, len(calls)) == ([], 1)
+    calls[0]()
+    assert synced == [inode("data/large")]
+    synced.clear()
     for number in range(100):
         later.create_file(f"data/{number}").close()
     assert len(synced) + len(calls) == 101

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import lance
@@ -12,6 +13,7 @@ import pytest
 import lance_core
 from lance_core.encodings.v2_0.describe import describe_page
 from lance_core.errors import InvalidInputError, LanceError, UnsupportedFeatureError
+from lance_core.file.container_writer import ContainerWriter
 from lance_core.file.data_file import ModernFile, open_data_file
 from lance_core.file.metadata import read_file_metadata
 from lance_core.scan.plan.statistics import read_page_statistics
@@ -161,6 +163,57 @@ def test_pages_have_statistics_of_their_rows(tmp_path: Path) -> None:
     assert below is not None
     assert below["max"].to_pylist() == ids["max"].to_pylist()
     assert items is None or items["min"].null_count == len(items)
+
+
+def test_rows_that_fill_a_page_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer rows wait for a page as copies, so that they do not hold their batch."""
+    written: list[int] = []
+
+    def add(writer: ContainerWriter, buffers: tuple[pa.Buffer, ...], crc: int) -> object:
+        written.extend(pa.py_buffer(data).address for data in buffers)
+        return real_add(writer, buffers, crc)
+
+    real_add = ContainerWriter.add_checked_buffers
+    monkeypatch.setattr(ContainerWriter, "add_checked_buffers", add)
+    table = pa.table({"a": pa.array(range(1900), pa.int64())})
+    given = table["a"].chunk(0).buffers()[1]
+    assert given is not None
+    cuts = [0, 900, 1800, 1900]
+    parts = [table.slice(first, last - first) for first, last in pairwise(cuts)]
+    reader = pa.RecordBatchReader.from_batches(table.schema, [part.to_batches()[0] for part in parts])
+
+    _write(reader, tmp_path, max_page_bytes=8000)  # type: ignore[arg-type]
+
+    places = [address - given.address for address in written]
+    assert places[:2] == [0, 900 * 8]
+    assert not 0 <= places[2] < given.size
+    assert lance.dataset(str(tmp_path)).to_table() == table
+
+
+@each_case("step", [90, 100, 37])
+def test_pages_hold_slices_and_copies(step: int, tmp_path: Path) -> None:
+    """Batches begin in the middle of their buffers, also in the middle of a byte of validity."""
+    table = _table_of_all_kinds()
+    some = pa.array([number % 5 == 0 for number in range(700)])
+    vectors = pa.FixedSizeListArray.from_arrays(table["vector"].chunk(0).values, 2, mask=some)
+    nested = pa.FixedSizeListArray.from_arrays(table["vector"].chunk(0), 1)
+    more = {
+        "flag": pa.array([None if number % 3 == 0 else number % 2 == 0 for number in range(700)]),
+        "number": pa.array([None if number % 11 == 0 else number for number in range(700)], pa.int16()),
+        "vectors": vectors,
+        "nested": nested,
+        "bytes": table["text"].cast(pa.large_binary()),
+    }
+    for name, values in more.items():
+        table = table.append_column(name, values)
+    batches = table.combine_chunks().to_batches(max_chunksize=step)
+    reader = pa.RecordBatchReader.from_batches(table.schema, batches)
+
+    dataset = _write(reader, tmp_path, max_page_bytes=800)  # type: ignore[arg-type]
+
+    assert dataset.to_table() == table
+    assert lance.dataset(str(tmp_path)).to_table().to_pylist() == table.to_pylist()
+    dataset.validate()
 
 
 def test_a_filter_skips_pages(tmp_path: Path) -> None:
