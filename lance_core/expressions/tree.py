@@ -295,9 +295,14 @@ def _reads(expression: Expression) -> tuple[tuple[Path, bool], ...]:
 _reads_of: Derived[Expression, tuple[tuple[Path, bool], ...]] = Derived(_reads)
 
 
+_columns_of: Derived[Expression, tuple[Path, ...]] = Derived(
+    lambda expression: tuple(dict.fromkeys([path for path, _ in _reads_of.of(expression)]))
+)
+
+
 def columns(expression: Expression) -> tuple[Path, ...]:
     """Return the distinct paths of the columns that an expression reads, in order of appearance."""
-    return tuple(dict.fromkeys([path for path, _ in _reads_of.of(expression)]))
+    return _columns_of.of(expression)
 
 
 def stored_only(*expressions: Expression) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,7 @@ from lance_core.file.row_runs import Rows
 from lance_core.process.counters import PAGE_READS
 
 
-@dataclass(frozen=True, slots=True)
-class PageRange:
+class PageRange(NamedTuple):
     """Rows `[start, end)` of pages of one column of an open file, which a kernel decodes to one array."""
 
     pages: kernels.MiniBlocks | kernels.FlatPage
@@ -76,7 +76,7 @@ def decode_page_ranges(ranges: Sequence[PageRange]) -> list[pa.Array | None]:
 
     Then the Python decoder has to run: it raises the error that names file, column and page.
     """
-    wanted = [(one.pages, one.reader, one.start, one.end) for one in ranges]
+    wanted = [one[:4] for one in ranges]
     PAGE_READS.add(amount=len(wanted))
     decoded = kernels.decode_rows(wanted, [one.kept for one in ranges])
     return [None if rows is None else one.array(rows) for one, rows in zip(ranges, decoded, strict=True)]
@@ -103,7 +103,7 @@ def read_batches(
 
     `cuts` are the rows where batches begin and end, counted from 0, first and last included.
     """
-    wanted = [(one.pages, one.reader, one.start, one.end) for one in ranges]
+    wanted = [one[:4] for one in ranges]
     PAGE_READS.add(amount=len(wanted))
     found = kernels.decode_batches(wanted, cuts.data)
     if not all(found.is_there):

@@ -65,14 +65,10 @@ class Lookahead(Generic[T]):
 
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items
-        self._error = DeferredError()
+        self._error: Exception | None = None
         self._item: T | None = None
-        self._is_known = False
-
-    @property
-    def is_known(self) -> bool:
+        self.is_known = False
         """Whether `peek` answers without asking for another item."""
-        return self._is_known
 
     def peek(self, *, in_turn: bool) -> T | None:
         """Return the next item without taking it; None at the end.
@@ -80,15 +76,17 @@ class Lookahead(Generic[T]):
         An error that ended the items is the end, too, until the consumer has nothing left from before it and
         says so with `in_turn`: then the error is raised.
         """
-        if not self._is_known:
-            self._is_known = True
-            with self._error:
+        if not self.is_known:
+            self.is_known = True
+            try:
                 self._item = next(self._items, None)
-        if in_turn:
-            self._error.raise_kept()
+            except Exception as error:  # an interrupt is raised at once
+                self._error = error
+        if in_turn and self._error is not None:
+            raise self._error
         return self._item
 
     def take(self) -> None:
         """Take the item that `peek` returned, so that the next `peek` asks for another one."""
         self._item = None
-        self._is_known = False
+        self.is_known = False

@@ -76,13 +76,14 @@ def plan_runs(
             from lance_core.scan.run.small_fragments import small_runs  # late: few tables need it
 
             scan = small_runs
-    with closing(scan(snapshot, plan, budget, files, strategy)) as runs:
-        if options.strict_batch_size and plan.schema.names:
-            from lance_core.scan.run.even_batches import even_runs  # late, too
+    runs = scan(snapshot, plan, budget, files, strategy)
+    if options.strict_batch_size and plan.schema.names:
+        from lance_core.scan.run.even_batches import even_runs  # late, too
 
+        with closing(runs):
             yield from even_runs(runs, options.batch_rows or 1)
-        else:
-            yield from runs
+    else:
+        yield from runs
 
 
 def _runs_of(

@@ -9,9 +9,9 @@ equals NaN and is greater than every number; -0.0 equals 0.0.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,7 @@ _YES: Flags = np.ones(1, np.bool_)
 _NO: Flags = np.zeros(1, np.bool_)
 
 
-@dataclass(frozen=True)
-class Truth:
+class Truth(NamedTuple):
     """Possible results of a condition in each row range."""
 
     true: Flags
@@ -85,7 +84,10 @@ class Values:
         """
         if self.least is None or self.most is None or not _is_number(self.least.type):
             return None
-        return replace(self, least=_numbers(self.least, "least"), most=_numbers(self.most, "most"))
+        least = _numbers(self.least, "least")
+        is_constant = isinstance(self.least, pa.Scalar) and self.most is self.least
+        most = least if is_constant else _numbers(self.most, "most")
+        return Values(self.type, least, most, self.ordinary, self.nan, self.null)
 
     def at(self, ranges: npt.NDArray[np.intp]) -> Values:
         """Return the possible values in some of the row ranges. The number of all row ranges stands for one
@@ -143,6 +145,8 @@ def literal_values(value: pa.Scalar) -> Values:
         return Values(kind, None, None, _NO, _NO, _YES)
     if pa.types.is_floating(kind) and value.as_py() != value.as_py():
         return Values(kind, None, None, _NO, _YES, _NO)
+    if pa.types.is_integer(kind):
+        return Values(kind, value, value, _YES, _NO, _NO)
     bound = _comparable(value) if has_bounds(kind) and not isinstance(kind, pa.BaseExtensionType) else None
     return Values(kind, bound, bound, _YES, _NO, _NO)
 
@@ -338,6 +342,8 @@ def _is_number(kind: pa.DataType) -> bool:
 def _numbers(bounds: pa.Array | pa.Scalar, side: str) -> npt.NDArray[Any]:
     """Return bounds as numbers, the extreme number of a side for unknown ones; see `Values.in_numbers`."""
     if isinstance(bounds, pa.Scalar):
+        if pa.types.is_integer(bounds.type):
+            return np.array([bounds.as_py()], bounds.type.to_pandas_dtype())
         bounds = pa.repeat(bounds, 1)
     known = sortable(bounds.drop_null() if bounds.null_count else bounds)
     if not bounds.null_count:

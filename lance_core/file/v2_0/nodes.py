@@ -27,8 +27,9 @@ from lance_core.encodings.values import concat_arrays, offset_bits
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.metadata import FileMetadata
 from lance_core.file.page_errors import located
+from lance_core.file.page_ranges import PageRange
 from lance_core.file.row_runs import Rows
-from lance_core.kernels import CorruptData, FlatPage, OffsetOverflow
+from lance_core.kernels import CorruptData, FlatPage, OffsetOverflow, PieceReader
 from lance_core.proto import encodings_v2_0_pb2 as proto
 from lance_core.schema.fields import Field
 
@@ -75,14 +76,16 @@ class _Column:
     def num_pages(self) -> int:
         return len(self._column.pages)
 
-    def page_ranges(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (page, first, last) for each page that has some of the values `[start, end)`."""
+    def page_ranges(self, start: int, end: int) -> list[tuple[int, int, int]]:
+        """Return (page, first, last) for each page that has some of the values `[start, end)`."""
         page = bisect_right(self.starts, start) - 1
+        found = []
         while start < end:
             first, stop = self.starts[page], min(self.starts[page + 1], end)
             if stop > start:
-                yield page, start - first, stop - first
+                found.append((page, start - first, stop - first))
             start, page = stop, page + 1
+        return found
 
     def num_page_values(self, page: int) -> int:
         return self._column.pages[page].num_rows
@@ -141,11 +144,15 @@ class Node(ABC):
 class Stored(Node):
     """A node with a column of its own, which is read page by page."""
 
-    def __init__(self, column: _Column) -> None:
+    def __init__(self, column: _Column, arrow_type: pa.DataType, *, has_lists: bool = False) -> None:
         self._column = column
+        self._direct_types = (arrow_type.value_type, arrow_type) if has_lists else (arrow_type, None)
+        """Types of the values that the kernel decodes, and of the lists around them if there are any."""
         self.name = column.name
         self.num_rows = column.num_values
         self.starts = column.starts
+        self._direct: list[FlatPage | None] = [None] * column.num_pages
+        """The pages that `page_to_take` has returned."""
 
     def row_columns(self) -> Iterator["Stored"]:
         yield self
@@ -155,26 +162,25 @@ class Stored(Node):
         """Bytes of values that the pages keep for later reads."""
         return 0
 
-    def direct(self, start: int, end: int) -> list[tuple[FlatPage, int, int]] | None:
-        """Return the pages of rows `[start, end)` for the kernel, each with a range of its rows; None if the
-        kernel cannot decode one of them.
-        """
+    def direct(self, reader: PieceReader, start: int, end: int) -> list[PageRange] | None:
+        """Return the page ranges of rows `[start, end)`; None if the kernel cannot decode one of them."""
+        leaf_type, list_type = self._direct_types
+        page = bisect_right(self.starts, start) - 1
         found = []
-        for page, first, last in self._column.page_ranges(start, end):
-            direct = self.page_to_take(page)
-            if direct is None:
-                return None
-            found.append((direct, first, last))
+        while start < end:
+            first, stop = self.starts[page], self.starts[page + 1]
+            if start < stop:
+                direct = self._direct[page] or self.page_to_take(page)
+                if direct is None:
+                    return None
+                last = stop if stop < end else end
+                found.append(PageRange(direct, reader, start - first, last - first, leaf_type, list_type))
+            start, page = stop, page + 1
         return found
 
     @abstractmethod
     def page_to_take(self, page: int) -> FlatPage | None:
         """Return a page for the kernel; None if the kernel cannot decode it."""
-
-    @property
-    @abstractmethod
-    def direct_types(self) -> tuple[pa.DataType, pa.DataType | None]:
-        """Types of the values that the kernel decodes, and of the lists around them if there are any."""
 
     def pick_by_page(self, rows: Rows) -> list[Picking[pa.Array]] | None:
         first, last = self._column_page(int(rows[0])), self._column_page(int(rows[-1]))
@@ -224,10 +230,9 @@ class Leaf(Stored):
     """A field whose column has its values."""
 
     def __init__(self, column: _Column, arrow_type: pa.DataType) -> None:
-        super().__init__(column)
+        super().__init__(column, arrow_type)
         self._type = arrow_type
         self._pages: list[Encoding | None] = [None] * column.num_pages
-        self._direct: list[FlatPage | None] = [None] * column.num_pages
 
     def read(self, start: int, end: int) -> Steps[pa.Array]:
         arrays = yield from together(
@@ -257,10 +262,6 @@ class Leaf(Stored):
         if not numbers or len(pages) < len(numbers):
             return None
         return pages, [*(self.starts[page] for page in numbers), self.starts[numbers[-1] + 1]]
-
-    @property
-    def direct_types(self) -> tuple[pa.DataType, None]:
-        return self._type, None
 
     def _page(self, page: int) -> Encoding:
         encoding = self._pages[page]
@@ -297,14 +298,13 @@ class _List(Stored):
     """A list. Its column has the ends of its lists, and the columns below it have the items."""
 
     def __init__(self, column: _Column, items: Node, arrow_type: pa.DataType, offset_bits: int) -> None:
-        super().__init__(column)
+        super().__init__(column, arrow_type, has_lists=True)
         self._items = items
         self._type = arrow_type
         self._offset_bits = offset_bits
         self._pages = [self._open_page(page) for page in range(column.num_pages)]
         self._bases = list(accumulate((page.num_items for page in self._pages), initial=0))
         check_length(items, self._bases[-1], "items of the lists", column.file)
-        self._direct: list[FlatPage | None] = [None] * column.num_pages
 
     def page_to_take(self, page: int) -> FlatPage | None:
         direct = self._direct[page]
@@ -315,10 +315,6 @@ class _List(Stored):
                 num_rows = self._column.num_page_values(page)
                 direct = self._direct[page] = direct_lists(self._pages[page], num_rows, base, *items)
         return direct
-
-    @property
-    def direct_types(self) -> tuple[pa.DataType, pa.DataType]:
-        return self._type.value_type, self._type
 
     def _open_page(self, page: int) -> ListPage:
         column = self._column

@@ -42,6 +42,7 @@ class ColumnReader:
         self._metadata = metadata
         self._columns = tuple(columns.values())
         self._root = open_node(Columns(metadata, columns), field)
+        self._stored = self._root if isinstance(self._root, Stored) else None
         self._known_pages: KnownPages | None = None
         self.num_rows = metadata.num_rows
         if self._root.num_rows is None:
@@ -104,13 +105,10 @@ class ColumnReader:
         """Return the page ranges that a kernel decodes for rows `[start, end)`, or None; see
         `lance_core.file.column_readers`.
         """
-        reader, root = self._file.range_reader(), self._root
-        if reader is None or not isinstance(root, Stored) or not 0 <= start < end <= self.num_rows:
+        reader, stored = self._file.range_reader(), self._stored
+        if reader is None or stored is None or not 0 <= start < end <= self.num_rows:
             return None
-        parts = root.direct(start, end)
-        if parts is None:
-            return None
-        return [PageRange(page, reader, first, last, *root.direct_types) for page, first, last in parts]
+        return stored.direct(reader, start, end)
 
     def plain_values(self, start: int, end: int) -> None:
         """Return None: values are always decoded."""
@@ -120,13 +118,13 @@ class ColumnReader:
 
     def pages_at(self, rows: Rows) -> ColumnPages | None:
         """Return the pages for takes of the kernel, or None; see `lance_core.file.column_readers`."""
-        reader, root = self._file.range_reader(), self._root
-        if reader is None or not isinstance(root, Stored) or not self.num_rows:
+        reader, stored = self._file.range_reader(), self._stored
+        if reader is None or stored is None or not self.num_rows:
             return None
         known = self._known_pages
         if known is None:
-            starts = np.array(root.starts, np.int64).data
-            known = self._known_pages = KnownPages(starts, root.page_to_take, reader)
+            starts = np.array(stored.starts, np.int64).data
+            known = self._known_pages = KnownPages(starts, stored.page_to_take, reader)
         return known.at(rows)
 
     def pick(self, rows: Rows) -> Picking[list[pa.Array]]:

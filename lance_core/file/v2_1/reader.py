@@ -131,12 +131,7 @@ class ColumnReader:
         reader = self._file.range_reader()
         if reader is None or len(self._leaves) != 1 or not 0 <= start < end <= self.num_rows:
             return None
-        parts = self._leaves[0].direct(start, end)
-        if parts is None:
-            return None
-        list_type = None if self._is_leaf else self._field.arrow_type
-        leaf_type = self._leaves[0].arrow_type
-        return [PageRange(pages, reader, first, last, leaf_type, list_type) for pages, first, last in parts]
+        return self._leaves[0].direct(reader, start, end, None if self._is_leaf else self._field.arrow_type)
 
     def plain_values(self, start: int, end: int) -> PlainValues | None:
         """Return the place of rows `[start, end)` in the file, or None; see
@@ -303,6 +298,8 @@ class _Leaf:
         self._type = field.type
         self._pages: list[Page | None] = [None] * len(column.pages)
         self._runs: tuple[list[int], list[Page | JoinedPages]] | None = None
+        self._direct: list[MiniBlocks | None] = []
+        """Descriptions of the runs of joined pages for the kernel, as far as `direct` has asked for them."""
         self._lock = threading.Lock()
         self._decoded_bytes: int | None = None
         slots = field.num_slots_per_row
@@ -328,29 +325,34 @@ class _Leaf:
             COLUMN_BYTES + sum(pages) + sum(run.known_bytes for run in joined if isinstance(run, JoinedPages))
         )
 
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """Arrow type of the values."""
-        return self._type.arrow_type
+    def direct(
+        self, reader: PieceReader, start: int, end: int, list_type: pa.DataType | None
+    ) -> list[PageRange] | None:
+        """Return the page ranges of rows `[start, end)`; None if the kernel cannot decode one of them.
 
-    def direct(self, start: int, end: int) -> list[tuple[MiniBlocks, int, int]] | None:
-        """Return pages for the kernel that reads and decodes by itself, and their rows; None if it cannot
-        decode some of them.
+        `list_type` is the type of the lists around the values.
         """
         if self._runs is None and self.is_known:
             self.join()
         starts, runs = (self.starts, None) if self._runs is None else self._runs
+        leaf_type = self._type.arrow_type
         number = bisect_right(starts, start) - 1
         found = []
         while start < end:
-            stop = end if number + 1 == len(starts) else min(starts[number + 1], end)
-            with self._located(self.page_number(start)):
-                page = self._page(number) if runs is None else runs[number]
-                pages = page.direct(self._file.read_ranges)
+            first, stop = starts[number], end
+            if number + 1 < len(starts) and starts[number + 1] < end:
+                stop = starts[number + 1]
+            pages = None if runs is None else self._direct[number]
             if pages is None:
-                return None
+                with self._located(self.page_number(start)):
+                    page = self._page(number) if runs is None else runs[number]
+                    pages = page.direct(self._file.read_ranges)
+                if pages is None:
+                    return None
+                if runs is not None:
+                    self._direct[number] = pages
             if start < stop:
-                found.append((pages, start - starts[number], stop - starts[number]))
+                found.append(PageRange(pages, reader, start - first, stop - first, leaf_type, list_type))
             start = stop
             number += 1
         return found
@@ -437,6 +439,7 @@ class _Leaf:
             starts.append(self.starts[number])
             number += len(run)
             runs.append(JoinedPages(run) if len(run) > 1 else run[0])
+        self._direct = [None] * len(runs)
         self._runs = starts, runs
         return [*starts, self.num_rows]
 

@@ -7,6 +7,8 @@ from collections import OrderedDict
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from lance_core.errors import CorruptFileError
 from lance_core.file.data_file import DataFileReader, open_data_file
 from lance_core.index.cache import IndexCache
@@ -22,6 +24,8 @@ from lance_core.table.snapshot import Snapshot
 
 # A file is measured when the number of its uses has doubled, and after every 256 uses.
 _MEASURED_USES = 256
+_NO_ROWS = np.empty(0, np.uint32)
+_NO_ROWS.setflags(write=False)
 _DELETIONS_BYTES = 512
 """Estimated memory of the objects that keep a deletion file, besides its rows."""
 
@@ -157,7 +161,7 @@ class FileCache:
         """Return the deleted rows of a fragment; see `DataFiles`."""
         file = fragment.deletion_file
         if file is None:
-            return snapshot.read_deletions(fragment)
+            return _NO_ROWS
         storage = snapshot.storage_of(file.base_id)
         identity = storage.identify(file.path)
         if identity is None:  # asking a remote storage takes as long as reading the file

@@ -280,7 +280,7 @@ def exact_candidates(
     filtered = replace(plan, options=options, schema=projection.schema)
     quick = replace(strategy, is_stream=False)
     masks = index_masks(snapshot, options, files) if strategy.prune else None
-    with filter_jobs(snapshot, filtered, budget, files, quick, masks) as found:
+    with closing(filter_jobs(snapshot, filtered, budget, files, quick, masks)) as found:
         matching = MatchingVectors(search, found)
         with closing(run_ahead(matching, budget, most_jobs, is_remote)) as jobs:
             return best_of_all(_results(jobs), query.k)

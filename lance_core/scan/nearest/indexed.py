@@ -13,6 +13,7 @@ that the index proposed are within the bounds, it is asked for more.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -233,7 +234,7 @@ class IndexedSearch:
             answered, plan = answered_rows(self._snapshot, plan, masks, files)
             addresses.append(answered)
         quick = replace(strategy, is_stream=False)
-        with filter_jobs(self._snapshot, plan, budget, files, quick, masks) as jobs:
+        with closing(filter_jobs(self._snapshot, plan, budget, files, quick, masks)) as jobs:
             for matches in chain.from_iterable(chain.from_iterable(job.results() for job in jobs)):
                 addresses.append(address_of(matches.fragment.scan.fragment_id, matches.rows))
                 if has_row_ids:

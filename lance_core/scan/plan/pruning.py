@@ -9,11 +9,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.process.derived import Derived
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.indices import FilterMasks
 from lance_core.scan.plan.statistics import Gatherer, KnownStatistics, Source, TableStatistics
@@ -25,12 +27,13 @@ Offsets = npt.NDArray[np.int64]
 
 # With more rows from indices, statistics of the conditions that are left are worth reading.
 _FEW_ROWS = 4096
+# Answers of statistics that are kept: most filters, and most candidate ranges and fragments of each filter.
+_MOST_KEPT, _MOST_KEPT_RANGES = 64, 256
 # If runs of consecutive rows are this long on average, they are candidate ranges of their own.
 _DENSE_RUN = 64
 
 
-@dataclass(frozen=True)
-class CandidateRange:
+class CandidateRange(NamedTuple):
     """Physical rows `[start, end)` of a fragment that may match.
 
     Attributes:
@@ -50,6 +53,8 @@ class CandidateRange:
 
     def between(self, start: int, end: int) -> CandidateRange | None:
         """Return the candidate range inside the physical range `[start, end)`; None if it is empty."""
+        if start <= self.start < self.end <= end:
+            return self
         start, end = max(self.start, start), min(self.end, end)
         if start >= end:
             return None
@@ -68,7 +73,7 @@ class Kept:
 
     def between(self, start: int, end: int) -> list[CandidateRange]:
         """Return the candidate ranges inside the physical range `[start, end)`."""
-        inside = (candidate.between(start, end) for candidate in self.candidates)
+        inside = [candidate.between(start, end) for candidate in self.candidates]
         return [candidate for candidate in inside if candidate is not None]
 
 
@@ -95,6 +100,7 @@ class Pruner:
     ) -> None:
         self._snapshot = snapshot
         self._files = files
+        self._condition = condition
         self._conjuncts = conjuncts(condition)
         self._asks = enabled and asks
         self._paths = columns(condition) if enabled else ()
@@ -120,6 +126,8 @@ class Pruner:
 
         `opened` gets the files of the fragments that are not pruned as a whole. Errors are those of `keep`.
         """
+        if self._found is None:
+            return self._by_statistics(fragments, is_remote, opened) if fragments else []
         indexed = [self._indexed(fragment) for fragment in fragments]
         rest = [fragment for fragment, known in zip(fragments, indexed, strict=True) if known is None]
         pruned = iter(self._by_statistics(rest, is_remote, opened) if rest else ())
@@ -142,7 +150,7 @@ class Pruner:
             return None
         return Kept(tuple(_ranges(rows, waiting)))
 
-    def _narrowed(self, fragment: Fragment, candidates: list[CandidateRange]) -> list[CandidateRange]:
+    def _narrowed(self, fragment: Fragment, candidates: Sequence[CandidateRange]) -> Sequence[CandidateRange]:
         """Return the parts of candidate ranges that indices found."""
         rows = None if self._found is None else self._found.offsets(fragment.id)
         if rows is None or self._masks is None:
@@ -161,39 +169,68 @@ class Pruner:
         is_remote: bool,
         opened: dict[int, FragmentFiles] | None,
     ) -> list[Kept]:
-        files = [FragmentFiles(self._snapshot, fragment, self._files) for fragment in fragments]
+        files: dict[int, FragmentFiles] = {}
+
+        def files_of(fragment: Fragment) -> FragmentFiles:
+            found = files.get(fragment.id)
+            if found is None:
+                found = files[fragment.id] = FragmentFiles(self._snapshot, fragment, self._files)
+            return found
+
         sources: Sequence[Source] = ["none"] * len(fragments)
+        candidates: Sequence[Sequence[CandidateRange]]
         if self._asks:
             statistics = KnownStatistics(self._snapshot, self._paths, self._files)
-            known = statistics.of_all(fragments, files, is_remote)
+            known = statistics.of_all(fragments, files_of, is_remote)
             sources = known.sources
             candidates = self._decided(known)
         else:
             everything = tuple(range(len(self._conjuncts)))
             candidates = [[CandidateRange(0, fragment.physical_rows, everything)] for fragment in fragments]
-        candidates = [
-            self._narrowed(fragment, mine) for fragment, mine in zip(fragments, candidates, strict=True)
-        ]
+        if self._found is not None:
+            candidates = [
+                self._narrowed(fragment, mine) for fragment, mine in zip(fragments, candidates, strict=True)
+            ]
         if opened is not None:
-            left = zip(fragments, files, candidates, strict=True)
-            opened |= {fragment.id: mine for fragment, mine, some in left if some}
+            left = [fragment for fragment, some in zip(fragments, candidates, strict=True) if some]
+            opened |= {fragment.id: files_of(fragment) for fragment in left}
         return [Kept(tuple(mine), source) for mine, source in zip(candidates, sources, strict=True)]
 
-    def _decided(self, known: TableStatistics) -> list[list[CandidateRange]]:
-        """Return the candidate ranges that statistics leave of each fragment."""
+    def _decided(self, known: TableStatistics) -> Sequence[Sequence[CandidateRange]]:
+        """Return the candidate ranges that statistics leave of each fragment.
+
+        Callers repeat filters. So small answers are kept until other statistics are known.
+        """
+        decisions = _decisions.of(known)
+        kept = decisions.get(id(self._condition))
+        if kept is None:
+            kept = self._condition, self._decide(known)
+            if sum(map(len, kept[1])) + len(kept[1]) <= _MOST_KEPT_RANGES:
+                if len(decisions) >= _MOST_KEPT:
+                    decisions.clear()
+                decisions[id(self._condition)] = kept
+        return kept[1]
+
+    def _decide(self, known: TableStatistics) -> list[list[CandidateRange]]:
         starts = known.starts
         candidates: list[list[CandidateRange]] = [[] for _ in known.sources]
         for candidate in _candidates(decide(self._conjuncts, known.columns), starts):
             number = bisect_right(starts, candidate.start) - 1
             first = starts[number]
             candidates[number].append(
-                CandidateRange(candidate.start - first, candidate.end - first, candidate.conjuncts)
+                candidate._replace(start=candidate.start - first, end=candidate.end - first)
             )
         return candidates
 
     def gatherer(self, fragment: Fragment, opened: FragmentFiles) -> Gatherer:
         """Return the gatherer of statistics from rows of a fragment that the filter decodes."""
         return Gatherer(self._snapshot, fragment, self._paths, self._files, opened)
+
+
+# The candidate ranges of each fragment by the identity of a condition, which is kept with them.
+_decisions: Derived[TableStatistics, dict[int, tuple[Expression, list[list[CandidateRange]]]]] = Derived(
+    lambda _: {}
+)
 
 
 def _ranges(rows: Offsets, waiting: tuple[int, ...]) -> Iterator[CandidateRange]:
@@ -219,12 +256,13 @@ def _candidates(decision: Decision, starts: Sequence[int]) -> Iterator[Candidate
     is_kept = np.logical_and.reduce(decision.kept)
     in_doubt = ~decision.sure
     begins = np.ones(len(is_kept), np.bool_)
-    begins[1:] = (in_doubt[:, 1:] != in_doubt[:, :-1]).any(axis=0) | (is_kept[1:] != is_kept[:-1])
+    begins[1:] = np.logical_or.reduce(in_doubt[:, 1:] != in_doubt[:, :-1]) | (is_kept[1:] != is_kept[:-1])
     if len(starts) > 2:
         begins[np.searchsorted(edges[:-1], starts[1:-1])] = True
-    firsts = np.flatnonzero(begins)
-    ends = np.append(firsts[1:], len(is_kept))
+    (firsts,) = begins.nonzero()
+    ends = np.full_like(firsts, len(is_kept))
+    ends[:-1] = firsts[1:]
     chosen = is_kept[firsts]
     for first, end in zip(firsts[chosen].tolist(), ends[chosen].tolist(), strict=True):
-        asked = tuple(np.flatnonzero(in_doubt[:, first]).tolist())
+        asked = tuple(in_doubt[:, first].nonzero()[0].tolist())
         yield CandidateRange(int(edges[first]), int(edges[end]), asked)

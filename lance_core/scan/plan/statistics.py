@@ -7,7 +7,7 @@ preferred. A column that no file of the fragment has is null in all rows. No dat
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -92,9 +92,9 @@ class KnownStatistics:
         self._columns: dict[HeldFields, tuple[str, ...]] = {}
 
     def of_all(
-        self, fragments: Sequence[Fragment], opened: Sequence[FragmentFiles], is_remote: bool
+        self, fragments: Sequence[Fragment], files_of: Callable[[Fragment], FragmentFiles], is_remote: bool
     ) -> TableStatistics:
-        """Return the known statistics of fragments; see `of`.
+        """Return the known statistics of fragments, whose files `files_of` returns; see `of`.
 
         A table is asked again and again for the same fragments and columns. So the answer is kept until a
         scan has added statistics.
@@ -107,10 +107,11 @@ class KnownStatistics:
         kept = cache.whole(key, TableStatistics)
         if kept is not None and kept.num_changes == num_changes:
             return kept
-        known = list(map_ahead(lambda pair: self.of(*pair), zip(fragments, opened, strict=True), is_remote))
+        found = map_ahead(lambda fragment: self.of(fragment, files_of(fragment)), fragments, is_remote)
+        known = list(found)
         starts = (0, *accumulate(fragment.physical_rows for fragment in fragments))
-        columns = KnownColumns(self._paths, [found.facts for found in known], starts)
-        whole = TableStatistics(tuple([found.source for found in known]), columns, starts, num_changes)
+        columns = KnownColumns(self._paths, [each.facts for each in known], starts)
+        whole = TableStatistics(tuple([each.source for each in known]), columns, starts, num_changes)
         cache.keep_whole(key, whole, columns.num_bytes)
         return whole
 

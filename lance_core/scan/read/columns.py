@@ -104,6 +104,8 @@ class StoredColumn:
         self.is_shown_as_stored = column.is_shown_as_stored
         self.pages_at = reader.pages_at
         """Returns the pages of rows, for takes of several columns at once; see `ColumnReader.pages_at`."""
+        self.page_ranges = reader.page_ranges
+        """Returns the page ranges of rows `[start, end)`; see `ColumnReader.page_ranges`."""
         self._column = column
         self._reader = reader
 
@@ -111,7 +113,7 @@ class StoredColumn:
     def page_rows(self) -> Sequence[int]:
         return self._reader.page_rows
 
-    @property
+    @cached_property
     def bytes_per_row(self) -> float:
         return self._reader.bytes_per_row
 
@@ -124,16 +126,12 @@ class StoredColumn:
         PAGE_READS.add(amount=bisect_left(edges, end) - bisect_right(edges, start) + 1)
         return self.present(self._reader.read(start, end))
 
-    def page_ranges(self, start: int, end: int) -> list[PageRange] | None:
-        """Return the page ranges of rows `[start, end)`; see `ColumnReader.page_ranges`."""
-        return self._reader.page_ranges(start, end)
-
     def page_ranges_at(self, rows: Rows, most_rows: int) -> list[PageRange] | None:
         """Return the page ranges of ascending `rows`, and None like `page_ranges`; see
         `lance_core.file.page_ranges.at_rows`.
         """
         first, end = int(rows[0]), int(rows[-1]) + 1
-        ranges = self._reader.page_ranges(first, end)
+        ranges = self.page_ranges(first, end)
         if ranges is None or end - first == len(rows):
             return ranges
         return at_rows(ranges, first, rows, most_rows)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.pool import map_ahead
+from lance_core.process.derived import Derived
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.files.opened import ProjectedColumns
 from lance_core.scan.plan.projection import (
@@ -85,8 +86,7 @@ class FragmentReader:
         """Return the numbers of some of the live rows from the physical row `start` on, by their places
         there.
         """
-        (before,) = self._live.live_rows_before(np.array([start]))
-        return self._live.physical_rows(before + places)
+        return self._live.physical_rows(self._live.num_live(0, start) + places)
 
     def read(self, column: int, start: int, end: int) -> list[pa.Array]:
         """Return the live rows of the physical range `[start, end)` of one column."""
@@ -122,7 +122,7 @@ class FragmentOpener:
         self._fragments = snapshot.manifest.fragment_by_id
         self._parts: dict[tuple[HeldFields, ...], dict[tuple[Field, tuple[int, ...]], Parts]] = {}
         """Files of each field and path, for fragments whose files have the same fields: few combinations."""
-        self._first = _first_stored(projection)
+        self._first = _first_stored.of(projection)
 
     def fragment(self, scan: FragmentScan) -> Fragment:
         """Return the fragment of a fragment scan, as the manifest describes it."""
@@ -235,14 +235,21 @@ class _Columns(Sequence[Column]):
     def __getitem__(self, index: slice) -> list[Column]: ...
     def __getitem__(self, index: int | slice) -> Column | list[Column]:
         if isinstance(index, slice):
+            columns = self._known[index]
+            opened = [column for column in columns if column is not None]
+            if len(opened) == len(columns):
+                return opened
             return [self[number] for number in range(len(self))[index]]
         column = self._known[index]
         if column is None:  # two threads may open a column; the results are equal
             column = self._known[index] = self._open(index)
         return column
 
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self[:])
 
-def _first_stored(projection: Projection) -> int | None:
+
+def _find_first_stored(projection: Projection) -> int | None:
     """Return the id of a field that data files have for a projection of stored columns alone, without values
     of blobs, whose columns keep their fragment; None for other projections.
     """
@@ -252,3 +259,7 @@ def _first_stored(projection: Projection) -> int | None:
     if not columns or len(columns) < len(projection.columns):
         return None
     return leaves(columns[0].field)[0].id
+
+
+# Callers repeat projections.
+_first_stored: Derived[Projection, int | None] = Derived(_find_first_stored)

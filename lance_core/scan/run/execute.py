@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -71,8 +71,13 @@ def scan_batch_runs(
         for rows in _rowless_stream(snapshot, plan, budget, files, strategy):
             yield BatchRun(rows, max(rows.num_rows, 1))
         return
-    with _runs(snapshot, plan, budget, files, strategy) as runs:
-        yield from runs
+    if plan.options.filter is None:
+        projection = plan.projection(snapshot.manifest.schema)
+        yield from _unfiltered(snapshot, plan, projection, budget, files, strategy)
+        return
+    cutter = BatchCutter(plan.schema, plan.options)
+    with closing(_matching_jobs(snapshot, plan, budget, files, strategy, cutter)) as jobs:
+        yield from _cut_runs(jobs, cutter, plan)
 
 
 def scan_projection(
@@ -81,7 +86,7 @@ def scan_projection(
     """Yield the rows of a plan without a filter, as `scan_batches` gives them, with the columns of a
     projection.
     """
-    with _unfiltered(snapshot, plan, projection, budget, files, _DEFAULT) as runs:
+    with closing(_unfiltered(snapshot, plan, projection, budget, files, _DEFAULT)) as runs:
         yield from _batches(runs)
 
 
@@ -132,7 +137,7 @@ def scan_table(
         batches = _rowless_stream(snapshot, plan, budget, files, strategy)
         return pa.Table.from_batches(batches, plan.schema)
     chunks: list[list[pa.Array]] = [[] for _ in plan.schema]
-    with _table_jobs(snapshot, plan, budget, files, strategy) as jobs:
+    with closing(_table_jobs(snapshot, plan, budget, files, strategy)) as jobs:
         for job in jobs:
             for chunk, arrays in zip(chunks, _by_column(job, plan), strict=True):
                 chunk += arrays
@@ -180,28 +185,12 @@ def _count_before_limit(
         nothing = replace(plan.options, columns=(), computed=None, with_row_id=False, with_row_address=False)
         plan = replace(plan, options=nothing)
     strategy = replace(strategy, is_stream=False)
-    with filter_jobs(snapshot, plan, budget, files, strategy, masks) as jobs:
+    with closing(filter_jobs(snapshot, plan, budget, files, strategy, masks)) as jobs:
         for job in jobs:
             count += sum(matches.num_rows for found in job.results() for matches in found)
     return count
 
 
-@contextmanager
-def _runs(
-    snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Iterator[BatchRun]]:
-    """Begin a stream."""
-    if plan.options.filter is None:
-        projection = plan.projection(snapshot.manifest.schema)
-        with _unfiltered(snapshot, plan, projection, budget, files, strategy) as runs:
-            yield runs
-        return
-    cutter = BatchCutter(plan.schema, plan.options)
-    with _matching_jobs(snapshot, plan, budget, files, strategy, cutter) as jobs:
-        yield _cut_runs(jobs, cutter, plan)
-
-
-@contextmanager
 def _unfiltered(
     snapshot: Snapshot,
     plan: ScanPlan,
@@ -209,8 +198,8 @@ def _unfiltered(
     budget: MemoryBudget,
     files: DataFiles,
     strategy: Strategy,
-) -> Iterator[Iterator[BatchRun]]:
-    """Begin a stream without a filter."""
+) -> Generator[BatchRun, None, None]:
+    """Yield the batches of a stream without a filter."""
     windows = Windows(
         plan,
         FragmentOpener(
@@ -224,17 +213,16 @@ def _unfiltered(
     cutter = BatchCutter(plan.schema, plan.options)
     if snapshot.storage.is_remote:  # requests for columns run side by side
         with closing(run_ahead(windows, budget, 2 + num_workers(True), True)) as jobs:
-            yield _cut_runs(jobs, cutter, plan)
+            yield from _cut_runs(jobs, cutter, plan)
         return
     whole = WholeWindows(windows, cutter)
     # The window that is sent, and one per worker thread. With more, several streams at once would need more
     # memory than the kernels keep for reuse.
     num_alone = _ALONE if strategy.decodes_ahead else sys.maxsize
     with closing(run_ahead(whole, budget, 1 + num_workers(), num_alone=num_alone)) as whole_jobs:
-        yield _whole_runs(whole_jobs)
+        yield from _whole_runs(whole_jobs)
 
 
-@contextmanager
 def _matching_jobs(
     snapshot: Snapshot,
     plan: ScanPlan,
@@ -242,23 +230,19 @@ def _matching_jobs(
     files: DataFiles,
     strategy: Strategy,
     cutter: BatchCutter | None = None,
-) -> Iterator[Iterator[Job[MatchingWindow | WindowsTogether]]]:
+) -> Generator[Job[MatchingWindow | WindowsTogether], None, None]:
     # Imported late: most processes do not filter.
     from lance_core.scan.run.filtering.filtered_scan import matching_jobs
 
-    with matching_jobs(snapshot, plan, budget, files, strategy, cutter) as jobs:
-        yield jobs
+    return matching_jobs(snapshot, plan, budget, files, strategy, cutter)
 
 
-@contextmanager
 def _table_jobs(
     snapshot: Snapshot, plan: ScanPlan, budget: MemoryBudget, files: DataFiles, strategy: Strategy
-) -> Iterator[Iterator[Job[TableReads] | Job[MatchingWindow | WindowsTogether]]]:
-    """Begin the jobs of a table."""
+) -> Generator[Job[TableReads], None, None] | Generator[Job[MatchingWindow | WindowsTogether], None, None]:
+    """Return the jobs of a table."""
     if plan.options.filter is not None:
-        with _matching_jobs(snapshot, plan, budget, files, strategy) as jobs:
-            yield jobs
-        return
+        return _matching_jobs(snapshot, plan, budget, files, strategy)
     opener = FragmentOpener(
         snapshot,
         plan.projection(snapshot.manifest.schema),
@@ -269,8 +253,7 @@ def _table_jobs(
     reads = TableSource(plan, opener)
     is_remote = snapshot.storage.is_remote
     most_jobs = num_workers(is_remote) if is_remote else 4 * num_workers()
-    with closing(run_ahead(reads, budget, most_jobs, is_remote)) as table_jobs:
-        yield table_jobs
+    return run_ahead(reads, budget, most_jobs, is_remote)
 
 
 def _by_column(job: Job[Any], plan: ScanPlan) -> list[list[pa.Array]]:

@@ -124,10 +124,14 @@ class Source(ABC, Generic[W]):
 class Job(Generic[W]):
     """Work that was handed to worker threads, and the bytes of a budget that are reserved for its results."""
 
-    def __init__(self, work: W, reservation: Reservation) -> None:
+    def __init__(self, work: W, num_bytes: int, reservation: Reservation) -> None:
         self.work = work
+        self.num_bytes = num_bytes
+        """Estimated bytes of the results."""
         self.reservation = reservation
         self._futures: list[Future[Results[Any]]] = []
+        self._own: Results[Any] | None = None
+        """Results of `run`."""
         self.is_given_back = False
         """Whether the reads have to begin again, since their results were given back."""
 
@@ -142,9 +146,7 @@ class Job(Generic[W]):
 
     def run(self) -> None:
         """Do the reads on the calling thread."""
-        done: Future[Results[Any]] = Future()
-        done.set_result(run_reads(self.work.reads))
-        self._futures = [done]
+        self._own = run_reads(self.work.reads)
 
     @property
     def is_done(self) -> bool:
@@ -152,7 +154,10 @@ class Job(Generic[W]):
         return all(future.done() for future in self._futures)
 
     def results(self) -> Iterator[Any]:
-        """Yield the result of each read, up to the first that fails. Raises the error of that read."""
+        """Return the result of each read, up to the first that fails. Then comes the error of that read."""
+        return self._from_workers() if self._own is None else iter(self._own)
+
+    def _from_workers(self) -> Iterator[Any]:
         for future in self._futures:
             while not self._has_ended(future):
                 look_at_reader()
@@ -172,6 +177,7 @@ class Job(Generic[W]):
         for future in self._futures:
             future.cancel()
         self._futures = []
+        self._own = None
         self.reservation.release()
         self.is_given_back = True
 
@@ -183,6 +189,7 @@ class Job(Generic[W]):
         if begun:
             wait(begun)
         self._futures = []
+        self._own = None
         self.reservation.release()
 
 
@@ -209,8 +216,7 @@ def run_ahead(
     """
     process = os.getpid()
     begun: deque[Job[W]] = deque()
-    ahead = _Ahead(begun)
-    budget.lend(ahead)
+    ahead: _Ahead[W] | None = None
     flow = Flow()
     upcoming = _Upcoming(source, budget, num_alone)
     # Estimates come from metadata. The real size of compressed data is known from the job before.
@@ -218,7 +224,8 @@ def run_ahead(
     try:
         while True:
             look_at_reader()
-            _begin_again(begun, budget, is_remote, flow)
+            if ahead is not None:
+                _begin_again(begun, budget, is_remote, flow)
             # The calling thread has done the last local job of these when the next one begins.
             room = 1 if num_alone > (0 if is_remote else 1) else most_jobs
             while len(begun) < room and (work := upcoming.peek(wait=not begun)) is not None:
@@ -230,7 +237,7 @@ def run_ahead(
                 if reservation is None:
                     break
                 upcoming.take()
-                begun.append(Job(work, reservation))
+                begun.append(Job(work, num_bytes, reservation))
                 is_small = len(begun) == 1 and not is_remote and num_bytes <= _ALONE_BYTES
                 if (num_alone > 0 and not is_remote) or is_small:
                     begun[-1].run()
@@ -239,14 +246,18 @@ def run_ahead(
                 num_alone -= 1
             if not begun:
                 return
-            ahead.pause()
+            if len(begun) > 1:
+                if ahead is None:
+                    ahead = _Ahead(begun)
+                    budget.lend(ahead)
+                ahead.pause()
             try:
                 yield begun[0]
             finally:
-                if process == os.getpid():
+                if ahead is not None and process == os.getpid():
                     ahead.go_on()
             check_process(process)
-            growth = max(1.0, begun[0].reservation.num_bytes / _estimate(begun[0].work))
+            growth = max(1.0, begun[0].reservation.num_bytes / begun[0].num_bytes)
             begun.popleft().stop()
     finally:
         for job in begun if process == os.getpid() else ():  # the worker threads are in the other process
@@ -257,7 +268,7 @@ def _begin_again(begun: Sequence[Job[W]], budget: MemoryBudget, is_remote: bool,
     """Begin jobs again that were given back: the first in any case, the others while the budget has room."""
     for job in begun:
         if job.is_given_back:
-            reservation = budget.reserve(_estimate(job.work), required=job is begun[0])
+            reservation = budget.reserve(job.num_bytes, required=job is begun[0])
             if reservation is None:
                 return
             job.reservation, job.is_given_back = reservation, False
@@ -326,15 +337,16 @@ class _Upcoming(Generic[W]):
             self._wish_bytes = min(2 * self._wish_bytes, _MOST_BYTES)
 
     def _ask(self) -> W | None:
-        if self._budget.share_bytes < self._wish_bytes:
+        share = self._budget.share_bytes
+        if share < self._wish_bytes:
             self._budget.take_back()
-        least = min(max(_FIRST_BYTES, self._budget.limit_bytes // _LEAST_JOBS), _LEAST_BYTES)
-        share = max(least, self._budget.share_bytes)
+            least = min(max(_FIRST_BYTES, self._budget.limit_bytes // _LEAST_JOBS), _LEAST_BYTES)
+            share = max(least, self._budget.share_bytes)
         return self._source.take(min(share, self._wish_bytes))
 
 
 def _estimate(work: Work) -> int:
-    return sum(read.num_bytes for read in work.reads)
+    return sum([read.num_bytes for read in work.reads])
 
 
 def run_reads(reads: Sequence[Read]) -> Results[Any]:
@@ -346,7 +358,8 @@ def run_reads(reads: Sequence[Read]) -> Results[Any]:
     results: Results[Any] = Results()
     with step("decode"), results.error:
         ranges = [_page_ranges(read) for read in reads]
-        arrays = iter(decode_page_ranges([one for some in ranges for one in some]))
+        wanted = [one for some in ranges for one in some]
+        arrays = iter(decode_page_ranges(wanted) if wanted else ())
         for read, some in zip(reads, ranges, strict=True):
             found = [array for _ in some if (array := next(arrays)) is not None]
             if some and len(found) == len(some):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import pyarrow as pa
@@ -154,13 +154,13 @@ def _between(ranges: Sequence[PageRange], start: int, end: int) -> list[PageRang
     """Return the page ranges of rows `[start, end)`, counted from the first row of the first page range."""
     if len(ranges) == 1:
         first = ranges[0].start
-        return [replace(ranges[0], start=first + start, end=first + end)]
+        return [ranges[0]._replace(start=first + start, end=first + end)]
     found = []
     begin = 0
     for one in ranges:
         stop = begin + one.end - one.start
         if begin < end and start < stop:
             rows = max(start - begin, 0), min(end, stop) - begin
-            found.append(replace(one, start=one.start + rows[0], end=one.start + rows[1]))
+            found.append(one._replace(start=one.start + rows[0], end=one.start + rows[1]))
         begin = stop
     return found

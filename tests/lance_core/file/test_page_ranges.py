@@ -1,7 +1,6 @@
 """Pages that one call of a kernel reads and decodes, compared with the Python decoders."""
 
 import os
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -197,7 +196,7 @@ def test_rows_that_a_range_does_not_have_are_refused(written: tuple[Path, pa.Tab
     for name in ("plain", "text", "numbers"):
         (piece,) = Columns(written[0]).open(name).page_ranges(100, 106) or []
         for some, is_there in (([3, 8], True), ([], True), (rows, False)):
-            (found,) = decode_page_ranges([replace(piece, kept=(np.array(some, np.int64), 3))])
+            (found,) = decode_page_ranges([piece._replace(kept=(np.array(some, np.int64), 3))])
             assert (found is not None) == is_there
             assert found is None or len(found) == len(some)
 

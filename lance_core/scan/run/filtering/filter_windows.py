@@ -6,8 +6,9 @@ A window is read by one worker thread, which decodes only the columns that the f
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -47,13 +48,14 @@ _GAP_BYTES = 512 << 10
 _FAR_GAP_BYTES = 4 << 20
 
 
-@dataclass(frozen=True)
+@dataclass
 class FilterRead(DirectRead):
     """Read of the filter's columns in some candidate ranges of one fragment; gives the matching rows.
 
     Attributes:
         num_bytes: Estimated size of the columns that are decoded for this.
         first_number: Add this to a live-row number of the fragment to get the row's number in the whole plan.
+        is_alone: Whether its window has no other read.
     """
 
     fragment: FragmentReader
@@ -62,6 +64,7 @@ class FilterRead(DirectRead):
     candidates: tuple[CandidateRange, ...]
     num_bytes: int
     first_number: int
+    is_alone: bool = False
 
     def run(self) -> list[Matches]:
         return [
@@ -80,7 +83,7 @@ class FilterRead(DirectRead):
 
         Small fragments are such reads: the kernel decodes the column for many of them at once.
         """
-        first = self._first_column()
+        first = None if self.is_alone else self._first_column()
         if first is None or self.row_filter.is_on_pages(self.fragment, self.candidates[0], self.gatherer):
             return None
         some = first.page_ranges(self.candidates[0].start, self.candidates[0].end)
@@ -148,26 +151,31 @@ class FilterWindows(Source[FilterWindow]):
                 if fragment.has_more:  # a few rows to fill the window would cost as much as thousands
                     break
         self._most_together = min(2 * self._most_together, _MOST_TOGETHER)
+        if len(reads) == 1:
+            reads[0].is_alone = True
         return FilterWindow(tuple(reads)) if reads else None
 
     def _open_fragments(self) -> Iterator[_CandidateRanges]:
         done = 0
+        opener, is_remote = self._opener, self._opener.is_remote
+        gap_bytes = _FAR_GAP_BYTES if is_remote else _GAP_BYTES
         for scans in self._batches():
-            fragments = [self._opener.fragment(scan) for scan in scans]
-            is_remote = self._opener.is_remote
-            files: dict[int, FragmentFiles] = {}
-            kept = self._pruner.keep_all(fragments, is_remote, files)
-            opening = ((scan, files.get(scan.fragment_id)) for scan in scans)
-            opened = map_ahead(lambda scan: self._open(*scan), opening, is_remote)
-            for scan, left, fragment in zip(scans, kept, opened, strict=True):
-                if fragment is not None:
-                    candidates = left.between(fragment.start, fragment.end)
-                    gatherer = self._pruner.gatherer(self._opener.fragment(scan), files.pop(scan.fragment_id))
-                    gap_bytes = _FAR_GAP_BYTES if is_remote else _GAP_BYTES
+            files: dict[int, FragmentFiles] = {}  # of the fragments that are not pruned
+            kept = self._pruner.keep_all([opener.fragment(scan) for scan in scans], is_remote, files)
+            left = [scan for scan in scans if scan.fragment_id in files]
+            opened = map_ahead(partial(self._open, files), left, is_remote)
+            for scan, found in zip(scans, kept, strict=True):
+                if scan.fragment_id in files:
+                    fragment = next(opened)
+                    gatherer = self._pruner.gatherer(opener.fragment(scan), files.pop(scan.fragment_id))
+                    candidates = found.between(fragment.start, fragment.end)
                     yield _CandidateRanges(
                         fragment, gatherer, self._filter, candidates, done - scan.start, gap_bytes
                     )
                 done += scan.end - scan.start
+
+    def _open(self, files: Mapping[int, FragmentFiles], scan: FragmentScan) -> FragmentReader:
+        return self._opener.open(scan, files[scan.fragment_id])
 
     def _batches(self) -> Iterator[Sequence[FragmentScan]]:
         """Yield the fragment scans that are pruned together: few at first if a reader waits for a batch."""
@@ -178,10 +186,6 @@ class FilterWindows(Source[FilterWindow]):
             yield self._plan.fragment_scans[start : start + count]
             start += count
             count = min(2 * count, _MOST_FRAGMENTS)
-
-    def _open(self, scan: FragmentScan, files: FragmentFiles | None) -> FragmentReader | None:
-        """Return an open fragment; None for a fragment that was pruned, which has no `files`."""
-        return None if files is None else self._opener.open(scan, files)
 
 
 class _CandidateRanges:

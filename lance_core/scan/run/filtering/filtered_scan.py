@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator
+from contextlib import closing
 
 from lance_core.pool import num_workers
 from lance_core.scan.files.data_files import DataFiles
@@ -31,7 +31,6 @@ _FEW_FRAGMENTS = 4
 """Fragments that are opened in less time than statistics of all of them take."""
 
 
-@contextmanager
 def matching_jobs(
     snapshot: Snapshot,
     plan: ScanPlan,
@@ -39,14 +38,14 @@ def matching_jobs(
     files: DataFiles,
     strategy: Strategy,
     cutter: BatchCutter | None = None,
-) -> Iterator[Generator[Job[MatchingWindow | WindowsTogether], None, None]]:
-    """Begin the jobs that decode the matching rows, divided into whole batches.
+) -> Generator[Job[MatchingWindow | WindowsTogether], None, None]:
+    """Yield the jobs that decode the matching rows, divided into whole batches; see `run_ahead`.
 
     `cutter` is that of `MatchingRows`.
     """
     is_remote = snapshot.storage.is_remote
     masks = index_masks(snapshot, plan.options, files) if strategy.prune else None
-    with filter_jobs(snapshot, plan, budget, files, strategy, masks) as found:
+    with closing(filter_jobs(snapshot, plan, budget, files, strategy, masks)) as found:
         rows = MatchingRows(
             found,
             plan.options,
@@ -56,11 +55,9 @@ def matching_jobs(
             cutter=None if is_remote else cutter,
         )
         alone = _ALL if is_few(plan, masks) and not is_remote else 0
-        with closing(run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote, num_alone=alone)) as jobs:
-            yield jobs
+        yield from run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote, num_alone=alone)
 
 
-@contextmanager
 def filter_jobs(
     snapshot: Snapshot,
     plan: ScanPlan,
@@ -68,8 +65,8 @@ def filter_jobs(
     files: DataFiles,
     strategy: Strategy,
     masks: FilterMasks | None,
-) -> Iterator[Generator[Job[FilterWindow], None, None]]:
-    """Begin the jobs that find the matching rows, among the rows of `masks`."""
+) -> Generator[Job[FilterWindow], None, None]:
+    """Return the jobs that find the matching rows, among the rows of `masks`; see `run_ahead`."""
     condition = plan.options.filter
     assert condition is not None
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
@@ -104,5 +101,4 @@ def filter_jobs(
     if is_few(plan, masks) and not is_remote:
         num_alone = _ALL
     most_jobs = 2 + num_workers(is_remote)
-    with closing(run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)) as jobs:
-        yield jobs
+    return run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)

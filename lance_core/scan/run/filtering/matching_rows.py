@@ -73,7 +73,7 @@ class BatchEnds:
             if not self._open_rows:
                 self._aimed_rows = aimed_rows
             room = self._aimed_rows - self._open_rows
-            end = min(start + room, int(np.searchsorted(numbers, self._next_end)))
+            end = min(start + room, int(numbers.searchsorted(self._next_end)))
             self._open_rows += end - start
             if self._open_rows == self._aimed_rows:
                 complete += self.finish()
@@ -325,8 +325,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
                 aimed_rows = min(max(1, int(self._aimed_bytes / width)), self._most_rows or (1 << 62))
                 numbers = fragment.live_rows_before(part.rows) + first_number
                 self._complete(self._ends.add(numbers, aimed_rows), width)
-        reached = int(fragment.live_rows_before(np.array([matches.end]))[0]) + first_number
-        self._end(self._ends.reach(reached))
+        self._end(self._ends.reach(first_number + fragment.num_live_rows(0, matches.end)))
 
     def _finish(self) -> None:
         self._jobs.close()

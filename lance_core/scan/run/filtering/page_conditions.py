@@ -91,6 +91,8 @@ class _Intervals:
         return 8 * self.kind.itemsize, self.kind.kind == "f", bounds, self.is_outside
 
     def _bits(self, number: float) -> int:
+        if self.kind.kind != "f":
+            return int(number) & ((1 << 8 * self.kind.itemsize) - 1)
         return int.from_bytes(np.array(number, self.kind).tobytes(), "little")
 
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.file.page_ranges import decode_page_ranges
 from lance_core.scan.plan.projection import FilteredProjection
 from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.statistics import Gatherer
-from lance_core.scan.read.columns import StoredColumn, batches_of
+from lance_core.scan.read.columns import Column, StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets, places
 from lance_core.scan.read.row_selection import read_rows, select_rows
@@ -27,15 +29,15 @@ from lance_core.scan.run.strategy import Strategy
 # If at least this share of rows is left, a column of a later condition is decoded whole, though taking rows
 # would be cheaper: then statistics of its values are gathered, which speed up the next filter.
 _LEARNING_SHARE = 1 / 32
-# Conditions are evaluated on the pages of ranges with this many rows at least. The columns of many small
-# ranges are decoded in one call of a kernel.
+# In ranges with this many rows, a column that the scan returns is decoded once, and conditions on it are
+# evaluated on its values. In smaller ranges, conditions on numbers are always evaluated on pages: to decode
+# the values once more costs less than the steps of an evaluation.
 _LEAST_ROWS = 1 << 15
 # If a smaller share of rows is left, the next condition picks its values of these rows.
 _LEAST_SHARE = 1 / 8
 
 
-@dataclass(frozen=True)
-class Conjunct:
+class Conjunct(NamedTuple):
     """One of the conditions that rows must all meet, and the numbers of the columns that it needs."""
 
     expression: Expression
@@ -61,14 +63,14 @@ class RowFilter:
     ) -> None:
         self.condition = condition
         self._guards = guards
-        self.conjuncts = tuple(
+        self.conjuncts = [
             Conjunct(
                 part,
-                tuple(dict.fromkeys(projection.inputs[path[0]] for path in columns(part))),
+                tuple(dict.fromkeys([projection.inputs[path[0]] for path in columns(part)])),
                 page_condition(part) if strategy.on_pages else None,
             )
             for part in conjuncts(condition)
-        )
+        ]
         self.columns = tuple(projection.inputs.values())
         self._learning_share = strategy.dense_share
         if learns and strategy.dense_share is None:
@@ -126,7 +128,7 @@ class RowFilter:
                     continue
                 learn = partial(gatherer.add, self._names[index])
                 if rows is None:
-                    arrays = fragment.columns[index].read(start, end) if first is None else first
+                    arrays = _read(fragment.columns[index], start, end) if first is None else first
                     first = None
                     learn(start, arrays)
                     decoded[index] = fragment.live(arrays, start)
@@ -152,7 +154,11 @@ class RowFilter:
         return Matches(fragment, start, end, num_rows, rows, held)
 
     def is_on_pages(self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer) -> bool:
-        """Return whether `matches` evaluates the first condition on pages, if their encodings allow it."""
+        """Return whether a candidate range has so many rows that `matches` evaluates the first condition on
+        pages, if their encodings allow it, before it decodes the column.
+        """
+        if candidate.num_rows < _LEAST_ROWS:
+            return False
         order = self._order(fragment, candidate)
         return bool(order) and self._page_column(fragment, candidate, gatherer, order) is not None
 
@@ -163,11 +169,12 @@ class RowFilter:
         column has to be decoded.
         """
         conjunct = self.conjuncts[waiting[0]]
+        is_many = candidate.num_rows >= _LEAST_ROWS
         if (
             candidate.rows is not None
-            or candidate.num_rows < _LEAST_ROWS
             or conjunct.on_pages is None
-            or not self.held.isdisjoint(conjunct.columns)
+            or (is_many and not self.held.isdisjoint(conjunct.columns))
+            or (not is_many and conjunct.on_pages.intervals is None)
             or gatherer.wants(self._names[conjunct.columns[0]], candidate.start, candidate.end)
         ):
             return None
@@ -192,7 +199,10 @@ class RowFilter:
                 break
             found = more if found is None else pc.and_(found, more)
             waiting[:] = [number for number in waiting if number not in taken]
-        return None if found is None else pa.concat_arrays(fragment.live([found], start))
+        if found is None:
+            return None
+        live = fragment.live([found], start)
+        return live[0] if len(live) == 1 else pa.concat_arrays(live)
 
     def _joined(self, waiting: list[int]) -> tuple[PageCondition | None, list[int]]:
         """Return the first of the waiting conditions, joined with others on its column, and their numbers."""
@@ -220,7 +230,18 @@ class RowFilter:
         return list(kept[2])
 
     def _cost(self, fragment: FragmentReader, number: int) -> float:
-        return sum(fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns)
+        return sum([fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns])
+
+
+def _read(column: Column, start: int, end: int) -> list[pa.Array]:
+    """Return the rows `[start, end)` of a column, by one call of a kernel if one page range has them."""
+    if isinstance(column, StoredColumn):
+        ranges = column.page_ranges(start, end)
+        if ranges is not None and len(ranges) == 1:
+            (array,) = decode_page_ranges(ranges)
+            if array is not None:
+                return column.present([array])
+    return column.read(start, end)
 
 
 @dataclass

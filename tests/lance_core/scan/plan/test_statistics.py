@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import lance
@@ -17,13 +18,15 @@ import lance_core
 from lance_core.errors import CorruptFileError
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.parsing.sql import parse_filter
+from lance_core.expressions.tree import Expression
 from lance_core.file.metadata import read_file_metadata
 from lance_core.proto import file_pb2
 from lance_core.scan.files.cache import FileCache
 from lance_core.scan.files.data_files import FragmentFiles
+from lance_core.scan.plan import pruning
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
-from lance_core.scan.plan.pruning import CandidateRange
+from lance_core.scan.plan.pruning import CandidateRange, Kept, Pruner
 from lance_core.scan.plan.scan_plan import FragmentScan
 from lance_core.scan.plan.statistics import (
     FragmentStatistics,
@@ -38,7 +41,7 @@ from lance_core.statistics.cache import StatisticsCache
 from lance_core.statistics.collect import PageSummary, page_bounds
 from lance_core.statistics.disk_cache import StatisticsDirectory
 from lance_core.statistics.file_buffer import METADATA_KEY, PageEntry, to_buffer
-from lance_core.statistics.prune import kept_rows
+from lance_core.statistics.prune import Decision, decide, kept_rows
 from lance_core.storage import LocalStorage
 from support.files.manifests import edit_manifest
 
@@ -349,7 +352,7 @@ def test_statistics_of_fragments_are_kept_until_a_scan_adds_some(tmp_path: Path)
     def known(dataset: lance_core.LanceDataset, *paths: tuple[str, ...], count: int = 1) -> TableStatistics:
         snapshot = dataset.snapshot
         fragments = snapshot.manifest.fragments[:count]
-        opened = [FragmentFiles(snapshot, fragment, files) for fragment in fragments]
+        opened = partial(FragmentFiles, snapshot, files=files)
         return KnownStatistics(snapshot, paths, files).of_all(fragments, opened, is_remote=False)
 
     before = known(dataset, ("a",))
@@ -367,3 +370,33 @@ def test_statistics_of_fragments_are_kept_until_a_scan_adds_some(tmp_path: Path)
     assert known(dataset, ("a",), count=1).starts == (0, ROWS)
     dataset.delete("a > 70000")
     assert known(dataset, ("a",), count=2) is not newer
+
+
+def test_answers_of_statistics_are_kept_until_a_scan_adds_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Callers repeat filters. Answers with many ranges of rows are computed each time."""
+    dataset = lance_core.write_dataset(pa.table({"a": range(ROWS)}), tmp_path)
+    snapshot, files, asked = dataset.snapshot, FileCache(), []
+
+    def noted(*arguments: object) -> Decision:
+        asked.append(arguments)
+        return decide(*arguments)  # type: ignore[arg-type]
+
+    def kept(condition: Expression) -> Kept:
+        return Pruner(snapshot, condition, files).keep(snapshot.manifest.fragments[0])
+
+    monkeypatch.setattr(pruning, "decide", noted)
+    first, other = (parse_filter(f"a < {limit}", dataset.schema) for limit in (1000, ROWS))
+    before = kept(first)
+    assert kept(first) == before
+    assert len(asked) == 1
+    assert kept(other).candidates == (CandidateRange(0, ROWS, ()),)
+    assert len(asked) == 2
+    gather(dataset, files, [("a",)])
+    assert kept(first).candidates[-1].end < before.candidates[-1].end
+    assert len(asked) == 3
+    monkeypatch.setattr(pruning, "_MOST_KEPT_RANGES", 0)
+    again = parse_filter("a < 1000", dataset.schema)
+    assert kept(again) == kept(again) == kept(first)
+    assert len(asked) == 5
