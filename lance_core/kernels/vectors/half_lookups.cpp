@@ -23,8 +23,8 @@ LANCE_AVX512 void half_lookups(float* sums, const float* table, size_t bytes_per
       const auto* bytes = reinterpret_cast<const __m128i*>(codes + part * kLanes);
       __m512i code = _mm512_cvtepu8_epi32(_mm_loadu_si128(bytes));
       // A lookup sees the lowest four bits only.
-      __m512 pair = _mm512_add_ps(_mm512_permutexvar_ps(code, low),
-                                  _mm512_permutexvar_ps(_mm512_srli_epi32(code, 4), high));
+      __m512 pair =
+          _mm512_add_ps(_mm512_permutexvar_ps(code, low), _mm512_permutexvar_ps(_mm512_srli_epi32(code, 4), high));
       totals[part] = _mm512_add_ps(totals[part], pair);
     }
   }
