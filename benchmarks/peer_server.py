@@ -6,8 +6,8 @@
 
 A ticket of the first two is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null},
 perhaps with "columns", "filter" and "limit". The plain server also takes "offsets" (a take), and `{}` for a
-stream without rows. A ticket of the third is JSON with the arguments of `nearest`, the vector in base64. The
-first line on stdout is the address.
+stream without rows. A ticket of the third is JSON with the arguments of `nearest`, the vector in base64; with
+"again" it asks for the latest answer, and nothing is searched. The first line on stdout is the address.
 """
 
 from __future__ import annotations
@@ -87,12 +87,15 @@ class SearchServer(flight.FlightServerBase):
     def __init__(self, path: str) -> None:
         super().__init__("grpc://127.0.0.1:0")
         self._dataset = lance_core.dataset(path)
+        self._latest = pa.table({})
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
-        """Stream the ids of the nearest rows."""
+        """Stream the ids of the nearest rows, or those of the search before."""
         nearest = json.loads(ticket.ticket)
-        nearest["q"] = np.frombuffer(base64.b64decode(nearest["q"]), np.float32)
-        return flight.RecordBatchStream(self._dataset.to_table(columns=["id", "_distance"], nearest=nearest))
+        if not nearest.pop("again", False):
+            nearest["q"] = np.frombuffer(base64.b64decode(nearest["q"]), np.float32)
+            self._latest = self._dataset.to_table(columns=["id", "_distance"], nearest=nearest)
+        return flight.RecordBatchStream(self._latest)
 
 
 _SERVERS = {"plain": lambda root: PlainServer(Path(root)), "memory": MemoryServer, "search": SearchServer}
