@@ -12,11 +12,11 @@
 #include "base/pool.hpp"
 #include "bindings/bindings.hpp"
 #include "index/key_set.hpp"
+#include "vector_codes/rotated_codes.hpp"
+#include "vector_codes/scans.hpp"
 #include "vectors/best_rows.hpp"
 #include "vectors/clusters.hpp"
-#include "vectors/codes.hpp"
 #include "vectors/graph.hpp"
-#include "vectors/rotated_codes.hpp"
 
 namespace lance {
 

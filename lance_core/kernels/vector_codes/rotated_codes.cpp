@@ -1,4 +1,4 @@
-#include "vectors/rotated_codes.hpp"
+#include "vector_codes/rotated_codes.hpp"
 
 #include <algorithm>
 #include <cmath>

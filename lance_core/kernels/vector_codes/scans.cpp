@@ -1,4 +1,4 @@
-#include "vectors/codes.hpp"
+#include "vector_codes/scans.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "vectors/half_lookups.hpp"
-#include "vectors/lookup_bounds.hpp"
+#include "vector_codes/half_lookups.hpp"
+#include "vector_codes/lookup_bounds.hpp"
 #include "vectors/row_sums.hpp"
 
 namespace lance {

@@ -1,4 +1,4 @@
-#include "vectors/lookup_bounds.hpp"
+#include "vector_codes/lookup_bounds.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "vectors/half_lookups.hpp"
+#include "vector_codes/half_lookups.hpp"
 
 #include <cstdlib>
 
