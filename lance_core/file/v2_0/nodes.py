@@ -144,9 +144,9 @@ class Node(ABC):
 class Stored(Node):
     """A node with a column of its own, which is read page by page."""
 
-    def __init__(self, column: _Column, arrow_type: pa.DataType, *, has_lists: bool = False) -> None:
+    def __init__(self, column: _Column, leaf_type: pa.DataType, list_type: pa.DataType | None = None) -> None:
         self._column = column
-        self._direct_types = (arrow_type.value_type, arrow_type) if has_lists else (arrow_type, None)
+        self._direct_types = leaf_type, list_type
         """Types of the values that the kernel decodes, and of the lists around them if there are any."""
         self.name = column.name
         self.num_rows = column.num_values
@@ -298,7 +298,8 @@ class _List(Stored):
     """A list. Its column has the ends of its lists, and the columns below it have the items."""
 
     def __init__(self, column: _Column, items: Node, arrow_type: pa.DataType, offset_bits: int) -> None:
-        super().__init__(column, arrow_type, has_lists=True)
+        is_list = arrow_type.num_fields > 0  # otherwise these are strings of the first writers
+        super().__init__(column, *((arrow_type.value_type, arrow_type) if is_list else (arrow_type, None)))
         self._items = items
         self._type = arrow_type
         self._offset_bits = offset_bits
