@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import count
 
 import lance_core
 from benchmarks import targets
@@ -105,6 +107,8 @@ class Request:
         line, memory_line: Lines of the closing table, of the comparisons with the plain server and with the
             same batches from memory.
         runs: How many runs there are for one run of the others.
+        next_fields: Returns the fields of another request that costs as much, so that no server remembers
+            what it found. The rows from memory are those of `fields`.
     """
 
     name: str
@@ -112,30 +116,48 @@ class Request:
     line: str
     memory_line: str | None = None
     runs: int = 1
+    next_fields: Callable[[], Mapping[str, object]] | None = None
+
+    def asked(self) -> Mapping[str, object]:
+        """Return the fields of the next request to a server that reads."""
+        return self.fields if self.next_fields is None else self.next_fields()
 
 
 def requests(dataset: Dataset) -> list[Request]:
     """Return the requests for a dataset."""
     if dataset.columns == ("vector",):
         return [Request("vectors", {}, targets.STREAM_VECTORS, targets.STREAM_MEMORY)]
-    first = lance_core.dataset(str(dataset.path)).count_rows() * 5 // 8
-    a_range = f"id >= {first} AND id < {first + RANGE_ROWS}"
+    num_rows = lance_core.dataset(str(dataset.path)).count_rows()
+    firsts = (num_rows // 8 + number * 7 * RANGE_ROWS % (num_rows * 3 // 4) for number in count())
+    ranges = ({"filter": f"id >= {first} AND id < {first + RANGE_ROWS}"} for first in firsts)
     return [
         Request("all columns", {}, targets.STREAM, targets.STREAM_MEMORY),
         Request(", ".join(NARROW), {"columns": NARROW}, targets.STREAM_NARROW, targets.STREAM_MEMORY_NARROW),
-        Request("1000 rows of a range", {"filter": a_range}, targets.STREAM_RANGE, runs=4),
+        Request(
+            "1000 rows of a range",
+            next(ranges),
+            targets.STREAM_RANGE,
+            runs=4,
+            next_fields=partial(next, ranges),
+        ),
         Request("the first 100 rows", {"limit": 100}, targets.STREAM_HEAD, runs=4),
     ]
 
 
 def readers(dataset: Dataset, request: Request, peers: Peers) -> dict[str, Callable[[], Taken]]:
     """Return what reads the same rows from every server."""
-    scan = {"scan": {"dataset": dataset.name, **request.fields}}
-    asked = {"dataset": dataset.name, "fragment": None, "batch_size": None, **request.fields}
-    found: dict[str, Callable[[], Taken]] = {OURS: lambda: peers.ours.stream(scan)}
-    found[MEMORY] = lambda: peers.memory.stream(asked)
+    asked = {"dataset": dataset.name, "fragment": None, "batch_size": None}
+
+    def ours() -> Taken:
+        return peers.ours.stream({"scan": {"dataset": dataset.name, **request.asked()}})
+
+    def plain(size: int | None) -> Taken:
+        return peers.plain.stream({**asked, "batch_size": size, **request.asked()})
+
+    found: dict[str, Callable[[], Taken]] = {OURS: ours}
+    found[MEMORY] = lambda: peers.memory.stream({**asked, **request.fields})
     for size in BATCH_SIZES:
-        found[plain_name(size)] = lambda size=size: peers.plain.stream(asked | {"batch_size": size})
+        found[plain_name(size)] = partial(plain, size)
     return found
 
 
