@@ -44,6 +44,7 @@ from flight_client.reading.blobs import BlobFile
 from flight_client.reading.lookup import Lookup
 from flight_client.reading.ordering import ColumnOrdering, parse_orderings
 from flight_client.reading.scanner import RemoteScanner, Selection, Snapshot
+from flight_client.reading.searcher import Searcher
 from flight_client.writing.staged_writes import MergeResult, WriteResult
 from flight_client.writing.upload import UploadMode
 
@@ -73,6 +74,7 @@ __all__ = [
     "RefNotFoundError",
     "RemoteDataset",
     "RemoteScanner",
+    "Searcher",
     "Selection",
     "Snapshot",
     "StorageError",

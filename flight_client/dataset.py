@@ -20,6 +20,7 @@ from flight_client.reading.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_o
 from flight_client.reading.ordering import ColumnOrdering
 from flight_client.reading.scanner import RemoteScanner, Selection, Snapshot
 from flight_client.reading.search import DEFAULT_NEAREST, text_fields
+from flight_client.reading.searcher import Searcher
 from flight_client.versions import Versions
 
 if TYPE_CHECKING:
@@ -278,6 +279,46 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             blob_handling=blob_handling,
         )
         return self._snapshot.scanner(selection).search()
+
+    def searcher(
+        self,
+        column: str | None = None,
+        k: int = DEFAULT_NEAREST,
+        *,
+        index_segments: Sequence[str] | None = None,
+        columns: Columns = None,
+        filter: Condition = None,
+        prefilter: bool = True,
+        fast_search: bool = False,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        blob_handling: str | None = None,
+        **arguments: Any,
+    ) -> Searcher:
+        """Return a stream for many searches of nearest rows, which differ in their queries only.
+
+        The server plans them once, and no search opens a call. So each takes about half a millisecond less
+        than with `search`. One server searches the whole dataset, also if there are several.
+
+        Arguments are those of `search`.
+
+        Raises:
+            InvalidInputError: an argument is invalid; the first search tells what the server refuses.
+        """
+        sql, condition = self._and(filter)
+        selection = Selection(
+            columns=_sql_columns(columns),
+            filter=sql,
+            condition=condition,
+            nearest={**arguments, "column": column, "k": k},
+            index_segments=None if index_segments is None else tuple(index_segments),
+            prefilter=prefilter,
+            fast_search=fast_search,
+            with_row_id=with_row_id,
+            with_row_address=with_row_address,
+            blob_handling=blob_handling,
+        )
+        return self._snapshot.scanner(selection).searcher()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return all rows as a stream of Arrow, for `pa.table(dataset)`, `pl.DataFrame(dataset)`, ..."""

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal
 
 import pyarrow as pa
-from pyarrow import flight
 
-from flight_client.errors import InvalidInputError, UnavailableError
-from flight_client.network.connection import Connection, to_json
+from flight_client.errors import InvalidInputError
 from flight_client.network.connections import Connections
+from flight_client.reading.exchange import Exchange
 from flight_client.reading.scanner import Target
 
 Key = Literal["_rowoffset", "_rowid", "_rowaddr"]
@@ -24,14 +20,7 @@ MAX_KEYS = 1 << 20
 _LARGEST_KEY = (1 << 64) - 1
 
 
-class _Exchange(NamedTuple):
-    """Open stream."""
-
-    writer: flight.FlightStreamWriter
-    reader: flight.FlightStreamReader
-
-
-class Lookup:
+class Lookup(Exchange):
     """Stream of takes from one version of a dataset. A context manager, for one thread."""
 
     def __init__(
@@ -48,16 +37,12 @@ class Lookup:
             command["blob_handling"] = blob_handling
         if columns is not None:
             command["columns"] = dict(columns) if isinstance(columns, Mapping) else list(columns)
-        descriptor = flight.FlightDescriptor.for_command(to_json({"take": command}))
-        self._keys = pa.schema([(key, pa.uint64())])
         self._shown = (
             f"{target.name!r}, version={target.version}, columns={command.get('columns')}, key={key}"
         )
-        self._connections = connections
-        self._descriptor = descriptor
-        self._stream: _Exchange | None = None
-        self._is_closed = False
-        connections.call(self._opened)
+        super().__init__(connections, {"take": command})
+        self._keys = pa.schema([(key, pa.uint64())])
+        self.open(self._keys)
 
     def __repr__(self) -> str:
         return f"Lookup({self._shown})"
@@ -70,54 +55,10 @@ class Lookup:
         Raises:
             InvalidInputError: a key is out of range, or the lookup is closed.
         """
-        if self._is_closed:
-            raise InvalidInputError("the lookup is closed")
         values = keys_of(keys)
         parts = [values.slice(start, MAX_KEYS) for start in range(0, max(len(values), 1), MAX_KEYS)]
-        return pa.Table.from_batches([self._connections.call(partial(self._answer, part)) for part in parts])
-
-    def _answer(self, keys: pa.Array, connection: Connection) -> pa.RecordBatch:
-        stream = self._opened(connection)
-        try:
-            # The client reads one answer before it sends the next keys, so that neither side waits for the
-            # other.
-            stream.writer.write_batch(pa.RecordBatch.from_arrays([keys], schema=self._keys))
-            return stream.reader.read_chunk().data
-        except BaseException as error:
-            # The next message on this stream would not be the answer to the next keys.
-            stream.reader.cancel()
-            self._end()
-            if isinstance(error, StopIteration):
-                raise UnavailableError("the server ended the stream of a lookup") from None
-            raise
-
-    def _opened(self, connection: Connection) -> _Exchange:
-        """Return the stream; open one over `connection` if there is none."""
-        if self._stream is None:
-            writer, reader = connection.client.do_exchange(self._descriptor)
-            writer.begin(self._keys)
-            self._stream = _Exchange(writer, reader)
-        return self._stream
-
-    def _end(self) -> None:
-        stream, self._stream = self._stream, None
-        if stream is not None:
-            with suppress(pa.ArrowException, flight.FlightError):
-                stream.writer.done_writing()
-                stream.writer.close()
-
-    def close(self) -> None:
-        """End the stream."""
-        self._is_closed = True
-        self._end()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
+        batches = [pa.RecordBatch.from_arrays([part], schema=self._keys) for part in parts]
+        return pa.Table.from_batches(list(map(self.answer, batches)))
 
 
 def are_keys(given: Any) -> bool:

@@ -30,8 +30,10 @@ from flight_client.reading.search import (
     SCORE,
     best_rows,
     nearest_fields,
+    repeated_fields,
     vector_columns,
 )
+from flight_client.reading.searcher import Searcher
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -349,6 +351,14 @@ class RemoteScanner:
             rows = rows.drop_columns([ROW_ADDRESS])
         return rows if selection.with_row_id else rows.drop_columns([ROW_ID])
 
+    def searcher(self) -> Searcher:
+        """Return a stream for many searches; see `RemoteDataset.searcher`."""
+        if self._filter.rest is not None:
+            raise InvalidInputError("the server cannot evaluate the filter: give the condition as SQL")
+        vectors = self._snapshot.vectors
+        fields = repeated_fields(vectors, self._selection.nearest or {})
+        return Searcher(self._connections, self._command(fields), vectors.get(fields["column"]))
+
     def count_rows(self) -> int:
         """Return the number of rows. No columns are transferred."""
         selection = self._selection
@@ -447,7 +457,8 @@ class RemoteScanner:
                     "condition as SQL"
                 )
 
-    def _command(self) -> dict[str, Any]:
+    def _command(self, nearest: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the fields of the scan; `nearest` stands for the search of the selection."""
         selection = self._selection
         columns: Any = selection.columns
         if isinstance(columns, Mapping):
@@ -469,7 +480,7 @@ class RemoteScanner:
             "blob_handling": selection.blob_handling,
             "compression": selection.compression,
             "order_by": [each.as_field() for each in selection.order_by] or None,
-            "nearest": self._nearest,
+            "nearest": self._nearest if nearest is None else nearest,
             "full_text_query": selection.full_text_query,
             "hybrid": selection.hybrid,
             "search_filter": selection.search_filter,

@@ -20,6 +20,8 @@ RELEVANCE = "_relevance_score"
 QUERY_INDEX = "query_index"
 ROW_ID = "_rowid"
 ROW_ADDRESS = "_rowaddr"
+QUERIES = "q"
+"""Column with the queries of a DoExchange."""
 DEFAULT_NEAREST = 10
 """Rows that a search returns for each query, if the caller gives no number."""
 
@@ -36,14 +38,55 @@ def nearest_fields(vectors: Mapping[str, pa.DataType], nearest: Mapping[str, Any
     Raises:
         InvalidInputError: there is no such column of vectors, or `q` holds no numbers.
     """
-    fields = {name: value for name, value in nearest.items() if value is not None}
-    if "q" not in fields:
+    if nearest.get("q") is None:
         raise InvalidInputError("nearest: the argument 'q' is missing")
-    column = fields["column"] = fields.get("column") or _only(vectors)
-    fields["q"] = _encoded(fields["q"], vectors.get(column))
+    fields = repeated_fields(vectors, nearest)
+    element = vectors.get(fields["column"])
+    numbers = query_vectors(nearest["q"])
+    many = numbers.ndim == 2
+    fields["q"] = [_vector(each, element) for each in numbers] if many else _vector(numbers, element)
+    return fields
+
+
+def repeated_fields(vectors: Mapping[str, pa.DataType], nearest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a search in the form of a command, without its query.
+
+    Arguments and errors are those of `nearest_fields`.
+    """
+    fields = {name: value for name, value in nearest.items() if value is not None and name != "q"}
+    fields["column"] = fields.get("column") or _only(vectors)
     if "distance_range" in fields:
         fields["distance_range"] = list(fields["distance_range"])
     return fields
+
+
+def query_vectors(q: Any) -> NDArray[Any]:
+    """Return a query, or a list of queries, as numbers in one or two dimensions.
+
+    Raises:
+        InvalidInputError: the query holds no numbers, or vectors of different lengths.
+    """
+    if isinstance(q, pa.FixedSizeListScalar):
+        q = q.values
+    elif isinstance(q, pa.ChunkedArray):
+        q = q.combine_chunks()
+    try:
+        if isinstance(q, pa.Array):
+            is_nested = pa.types.is_nested(q.type)
+            numbers = np.stack([_values(each.values) for each in q]) if is_nested else _values(q)
+        else:
+            numbers = np.asarray(q)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"q: expected a vector of numbers, or a list of vectors: {error}") from None
+    if numbers.dtype.kind not in "fiu":
+        values = numbers.ravel().tolist()
+        found = next((value for value in values if type(value) not in (int, float)), numbers.dtype)
+        raise InvalidInputError(f"q: expected numbers, found {found!r}")
+    if numbers.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"q: expected a vector, or a list of vectors, found an array of shape {numbers.shape}"
+        )
+    return numbers
 
 
 def text_fields(query: Any) -> dict[str, Any]:
@@ -115,24 +158,9 @@ def _vector_element(data_type: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def _encoded(q: Any, element: pa.DataType | None) -> Any:
-    """Return a query, or a list of queries, as base64 or, if that would lose digits, as numbers."""
-    if isinstance(q, pa.FixedSizeListScalar):
-        q = q.values
-    elif isinstance(q, pa.ChunkedArray):
-        q = q.combine_chunks()
-    if isinstance(q, pa.Array) and pa.types.is_nested(q.type):
-        return [_encoded(each.values, element) for each in q]
-    try:
-        numbers = _values(q) if isinstance(q, pa.Array) else np.asarray(q)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"q: expected a vector of numbers, or a list of vectors: {error}") from None
-    return _vector(numbers, element) if numbers.ndim < 2 else [_encoded(each, element) for each in numbers]
-
-
-def _values(array: pa.Array) -> NDArray[Any]:
+def _values(array: pa.Array | None) -> NDArray[Any]:
     """Return a view of the numbers of an array. `numpy.asarray` would import pandas."""
-    if array.null_count:
+    if array is None or array.null_count:
         raise InvalidInputError("q: expected numbers, found null")
     if not (pa.types.is_floating(array.type) or pa.types.is_integer(array.type)):
         raise InvalidInputError(f"q: expected numbers, found {array.type}")
@@ -147,10 +175,6 @@ def _vector(numbers: NDArray[Any], element: pa.DataType | None) -> Any:
 
     NumPy converts it: a search is often the first work after a pause, when each Arrow call costs 0.1 ms.
     """
-    if numbers.dtype.kind not in "fiu":
-        values = numbers.ravel().tolist()
-        found = next((value for value in values if type(value) not in (int, float)), numbers.dtype)
-        raise InvalidInputError(f"q: expected numbers, found {found!r}")
     if element is not None and not isinstance(element, pa.BaseExtensionType):
         stored = np.dtype(element.to_pandas_dtype())
         if stored.kind == "f" or stored == numbers.dtype:

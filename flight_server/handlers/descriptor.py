@@ -3,11 +3,12 @@
 from pyarrow import flight
 
 from flight_server.requests.commands import (
+    ExchangeCommand,
     LookupCommand,
     ReadCommand,
     ScanCommand,
     parse_command,
-    parse_lookup,
+    parse_exchange,
     parse_write,
 )
 from flight_server.requests.names import parse_path
@@ -31,8 +32,8 @@ def write_of(descriptor: flight.FlightDescriptor) -> WriteCommand:
     return WriteCommand(write_target(parse_path([part.decode() for part in descriptor.path])))
 
 
-def lookup_of(descriptor: flight.FlightDescriptor) -> LookupCommand:
-    """Return the command of a DoExchange. A path means all columns."""
+def exchange_of(descriptor: flight.FlightDescriptor) -> ExchangeCommand:
+    """Return the command of a DoExchange. A path means a lookup of all columns."""
     if descriptor.descriptor_type == flight.DescriptorType.CMD:
-        return parse_lookup(descriptor.command)
+        return parse_exchange(descriptor.command)
     return LookupCommand(parse_path([part.decode() for part in descriptor.path]))

@@ -1,9 +1,9 @@
-"""DoExchange: batches of keys in, for each of them one batch of rows out."""
+"""DoExchange: batches of keys or of queries in, for each of them one batch of rows out."""
 
 from pyarrow import flight
 
 from flight_server.handlers.call import Call, named
-from flight_server.handlers.descriptor import lookup_of
+from flight_server.handlers.descriptor import exchange_of
 from flight_server.handlers.incoming import Incoming
 from flight_server.handlers.rpc import rpc
 from flight_server.service import Service
@@ -19,27 +19,28 @@ def do_exchange(
     reader: flight.MetadataRecordBatchReader,
     writer: flight.MetadataRecordBatchWriter,
 ) -> None:
-    """Answer batches of keys; read the next batch when the answer to the last one is sent (threat T31)."""
-    command = lookup_of(descriptor)
+    """Answer batches; read the next one when the answer to the last one is sent (threat T31)."""
+    command = exchange_of(descriptor)
     service = service.needing("read")
     num_rows = 0
     call.describe(lambda: {**named(command.dataset), "rows": num_rows})
     caller = call.caller
+    client = call.reader()
     with service.admission.lookup(caller):
         incoming = Incoming(reader, service, call.received)
-        lookup = service.reads.lookup(command, incoming.schema)
-        writer.begin(lookup.schema)
-        for keys, metadata in incoming.messages():
+        exchange = service.reads.exchange(command, incoming.schema)
+        writer.begin(exchange.schema)
+        for asked, metadata in incoming.messages():
             if metadata is not None:
-                raise InvalidInputError(
-                    "a take over DoExchange receives batches of keys only, found a metadata message"
-                )
-            if keys is not None:
+                raise InvalidInputError("a DoExchange receives batches only, found a metadata message")
+            if asked is not None:
                 service.processors.note_call()
                 service.send_rate.wait(caller)
-                with lookup.rows(keys) as rows:
+                with client.waiting(), exchange.rows(asked) as rows:
                     writer.write_batch(rows)
                     size = num_bytes(rows)
                     call.sent(rows.num_rows, size)
                     num_rows += rows.num_rows
                     service.send_rate.spend(caller, size)
+                if incoming.is_half_used:
+                    return  # between two questions: the client misses nothing when it opens another stream

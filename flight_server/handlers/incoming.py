@@ -73,6 +73,13 @@ class Incoming:
             self.schema: pa.Schema = reader.schema
             check_schema(self.schema)
 
+    @property
+    def is_half_used(self) -> bool:
+        """Whether half of the time or of the bytes is over that one call may take."""
+        settings = self._settings
+        seconds_left = self._ends - time.monotonic()
+        return seconds_left < settings.max_put_seconds / 2 or self.received.bytes > settings.max_put_bytes / 2
+
     def messages(self) -> Iterator[tuple[pa.RecordBatch | None, bytes | None]]:
         """Yield messages, each with a batch, with metadata, or with both. Also ends if the client dies.
 

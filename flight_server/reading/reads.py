@@ -15,14 +15,17 @@ from flight_server.reading.endpoints import affinities, affinity_of_keys, split_
 from flight_server.reading.fresh_rows import check_fresh, fresh_runs
 from flight_server.reading.lookups import Lookup
 from flight_server.reading.scan_options import bind_condition, plan_of, plan_view, scan_options
+from flight_server.reading.searches import Searches
 from flight_server.reading.ticket_lifetime import Tickets
 from flight_server.requests.commands import (
     AggregateCommand,
     BlobsCommand,
     Columns,
     CountCommand,
+    ExchangeCommand,
     LookupCommand,
     ReadCommand,
+    RepeatedSearch,
     RowKeys,
     ScanCommand,
     TakeCommand,
@@ -38,6 +41,7 @@ from lance_core.api.serving import (
     BlobStream,
     Explanation,
     FragmentScan,
+    NearestQuery,
     PrunedPlan,
     ScanOptions,
     ScanPlan,
@@ -254,7 +258,7 @@ class Reads:
             if asked.keys is not None:
                 return self._take(view, asked.keys, asked)
             plan = plan_of(asked, view)
-            self._check_search(plan.options)
+            self._check_search(plan.options.nearest)
             return self._stream(view, plan, asked.compression)
         view = self._catalog.view(asked.dataset)
         if isinstance(asked, TakeCommand):
@@ -275,11 +279,13 @@ class Reads:
         """Cancel tickets; see `Tickets.cancel`. Their running streams go on."""
         return self._tickets.cancel(tickets)
 
-    def lookup(self, command: LookupCommand, keys: pa.Schema) -> Lookup:
-        """Return a lookup that answers batches of keys of the schema `keys`, from one version."""
+    def exchange(self, command: ExchangeCommand, asked: pa.Schema) -> Lookup | Searches:
+        """Return what answers batches of the schema `asked`, keys or queries, from one version."""
         view = self._catalog.view(command.dataset)
+        if isinstance(command, RepeatedSearch):
+            return Searches(view, command, asked, self._check_search, self._max_answer_bytes)
         reads = _takes(view, command)
-        return Lookup(reads, keys, self._max_answer_bytes, is_fresh=view.hides_rows)
+        return Lookup(reads, asked, self._max_answer_bytes, is_fresh=view.hides_rows)
 
     def count(self, command: CountCommand) -> int:
         """Return the number of matching rows."""
@@ -302,16 +308,16 @@ class Reads:
     def _options(self, command: ScanCommand, view: View) -> ScanOptions:
         """Return the options of a command; errors are those of `scan_options` and `_check_search`."""
         options = scan_options(command, view)
-        self._check_search(options)
+        self._check_search(options.nearest)
         return options
 
-    def _check_search(self, options: ScanOptions) -> None:
+    def _check_search(self, nearest: NearestQuery | None) -> None:
         """Refuse a search of vectors that would gather too many rows in memory.
 
         Raises:
             InvalidInputError: The rows for all queries are more than the setting allows.
         """
-        num_rows = 0 if options.nearest is None else options.nearest.most_gathered
+        num_rows = 0 if nearest is None else nearest.most_gathered
         if num_rows > self._max_search_rows:
             raise InvalidInputError(
                 "nearest: k times refine_factor times the number of queries is too large for this server",

@@ -33,7 +33,13 @@ from flight_server.requests.json_fields import (
     unsupported,
 )
 from flight_server.requests.names import MAXIMUM_VERSION, DatasetReference, parse_name, shown
-from flight_server.requests.nearest_fields import hybrid, hybrid_in_json, nearest, nearest_in_json
+from flight_server.requests.nearest_fields import (
+    hybrid,
+    hybrid_in_json,
+    nearest,
+    nearest_in_json,
+    repeated_nearest,
+)
 from flight_server.requests.write_command import WriteCommand, write_command
 from lance_core import ColumnOrdering
 from lance_core.api.serving import BLOB_HANDLINGS, SEARCHES
@@ -140,6 +146,18 @@ class LookupCommand:
     blob_handling: str = DEFAULT_BLOB_HANDLING
 
 
+@dataclass(frozen=True)
+class RepeatedSearch:
+    """Search whose queries come in a DoExchange; a `Scan` with `nearest`, but without queries."""
+
+    scan: ScanCommand
+    """The scan, whose `nearest` has no `q`."""
+
+    @property
+    def dataset(self) -> DatasetReference:
+        return self.scan.dataset
+
+
 Ranges = tuple[tuple[int, int | None], ...]
 """Start and length of a range of each blob; the length None: to the end."""
 
@@ -159,6 +177,9 @@ class BlobsCommand:
 
 ReadCommand = ScanCommand | TakeCommand | BlobsCommand | AggregateCommand
 """Command of a GetFlightInfo, a GetSchema or a DoGet."""
+
+ExchangeCommand = LookupCommand | RepeatedSearch
+"""Command of a DoExchange."""
 
 
 @dataclass(frozen=True)
@@ -195,16 +216,26 @@ def parse_write(data: bytes) -> WriteCommand:
     return write_command(fields)
 
 
-def parse_lookup(data: bytes) -> LookupCommand:
-    """Return the take command without keys in `data`, in either form; errors are those of `parse_command`."""
+def parse_exchange(data: bytes) -> ExchangeCommand:
+    """Return the command in `data`, in either form: a take without keys, or a search without queries.
+
+    Errors are those of `parse_command`.
+    """
     kind, fields = _kind_and_fields(data)
+    if kind == "scan":
+        return _repeated_search(fields)
     if kind != "take":
-        raise InvalidInputError(f"DoExchange takes a take command, not {kind}")
+        raise InvalidInputError(f"DoExchange takes a take or a scan command, not {kind}")
     reference, values = _checked("take", fields, _TAKE_FIELDS)
     for kind in KEY_KINDS:
         if kind in values:
             raise InvalidInputError(f"take: the keys of a DoExchange come in batches, not as {kind}")
     return LookupCommand(reference, **values)
+
+
+def _repeated_search(fields: AnyValue) -> RepeatedSearch:
+    reference, values = _checked("scan", fields, _REPEATED_SEARCH_FIELDS, ("dataset", "nearest"))
+    return RepeatedSearch(ScanCommand(dataset=reference, **values))
 
 
 def _kind_and_fields(data: bytes) -> tuple[str, AnyValue]:
@@ -366,6 +397,22 @@ _SCAN_FIELDS: Mapping[str, Checker] = {
     "ordered": boolean,
     "split_search": boolean,
     **OUTPUT_FIELDS,
+}
+
+_OF_STREAMS = (
+    "rows_per_endpoint",
+    "max_endpoints",
+    "ordered",
+    "split_search",
+    "batch_rows",
+    "batch_bytes",
+    "compression",
+)
+"""Fields of a scan that divide its stream. An answer of a DoExchange is one batch."""
+
+_REPEATED_SEARCH_FIELDS: Mapping[str, Checker] = {
+    **{name: checker for name, checker in _SCAN_FIELDS.items() if name not in _OF_STREAMS},
+    "nearest": repeated_nearest,
 }
 
 _TAKE_FIELDS: Mapping[str, Checker] = {

@@ -24,6 +24,13 @@ def nearest(field: str, value: Any) -> Mapping[str, Any]:
     return check_fields(field, value, _FIELDS, required=("column", "q"))
 
 
+def repeated_nearest(field: str, value: Any) -> Mapping[str, Any]:
+    """Return the fields of a search whose queries come later, in batches."""
+    if isinstance(value, dict) and "q" in value:
+        raise InvalidInputError(f"{field}: the queries of a DoExchange come in batches, not as q")
+    return check_fields(field, value, _FIELDS, required=("column",))
+
+
 def nearest_arguments(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a search as arguments of `lance_core.api.serving.bind_nearest`."""
     return {**fields, "q": _decoded(fields["q"])}

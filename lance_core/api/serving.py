@@ -81,9 +81,9 @@ if TYPE_CHECKING:
     from lance_core.scan.history import VersionEntry, version_entries
     from lance_core.scan.plan.aggregation import Aggregation, bind_aggregation, plan_aggregation
     from lance_core.scan.plan.bind import bind_columns, bind_filter, check_filter, either, guarded
-    from lance_core.scan.plan.bind_nearest import bind_nearest, bind_segments
+    from lance_core.scan.plan.bind_nearest import bind_nearest, bind_segments, vector_type, with_queries
     from lance_core.scan.plan.fusion import bind_fusion
-    from lance_core.scan.plan.nearest import SEARCHES, score_fields
+    from lance_core.scan.plan.nearest import SEARCHES, NearestQuery, score_fields
     from lance_core.scan.plan.options import BLOB_HANDLINGS, DEFAULT_BATCH_BYTES, ScanOptions
     from lance_core.scan.plan.projection import (
         CREATED_AT,
@@ -99,6 +99,7 @@ if TYPE_CHECKING:
     from lance_core.scan.run.batch_cutter import BatchRun
     from lance_core.scan.snapshot_reads import (
         BlobStream,
+        SearchReads,
         TakeReads,
         aggregate_plan,
         count_plan,
@@ -171,6 +172,7 @@ __all__ = [
     "LocalStorage",
     "MergePlan",
     "Mode",
+    "NearestQuery",
     "Observer",
     "PrunedPlan",
     "Reader",
@@ -179,6 +181,7 @@ __all__ = [
     "ScanOptions",
     "ScanPlan",
     "Schema",
+    "SearchReads",
     "Snapshot",
     "SnapshotCache",
     "StagedChange",
@@ -275,9 +278,11 @@ __all__ = [
     "update_settings",
     "update_tag",
     "validate_snapshot",
+    "vector_type",
     "version_before",
     "version_entries",
     "with_columns",
+    "with_queries",
     "withdraw_table",
     "written_by",
 ]
@@ -317,6 +322,7 @@ _LATE = {
     "LocalStorage": "lance_core.storage",
     "MergePlan": "lance_core.changes.rows.merge_plan",
     "Mode": "lance_core.write.dataset",
+    "NearestQuery": "lance_core.scan.plan.nearest",
     "Observer": "lance_core.process.counters",
     "PrunedPlan": "lance_core.scan.explain",
     "ROW_ADDRESS": "lance_core.scan.plan.projection",
@@ -329,6 +335,7 @@ _LATE = {
     "ScanOptions": "lance_core.scan.plan.options",
     "ScanPlan": "lance_core.scan.plan.scan_plan",
     "Schema": "lance_core.schema",
+    "SearchReads": "lance_core.scan.snapshot_reads",
     "Snapshot": "lance_core.table.snapshot",
     "SnapshotCache": "lance_core.table.snapshot_cache",
     "StagedChange": "lance_core.changes.staged",
@@ -425,9 +432,11 @@ _LATE = {
     "update_settings": "lance_core.changes.settings",
     "update_tag": "lance_core.maintenance.tags",
     "validate_snapshot": "lance_core.scan.validate",
+    "vector_type": "lance_core.scan.plan.bind_nearest",
     "version_before": "lance_core.table.snapshot",
     "version_entries": "lance_core.scan.history",
     "with_columns": "lance_core.index.text.query",
+    "with_queries": "lance_core.scan.plan.bind_nearest",
     "withdraw_table": "lance_core.maintenance.drop",
     "written_by": "lance_core.changes.written",
 }

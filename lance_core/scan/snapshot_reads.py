@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from lance_core.errors import InvalidInputError
 from lance_core.expressions.tree import Expression
 from lance_core.scan.plan.bind import bind_columns
 from lance_core.scan.plan.options import ScanOptions
@@ -17,13 +19,14 @@ from lance_core.scan.rows import count_plan_rows, plan_runs
 from lance_core.scan.run.batch_cutter import BatchCutter, BatchRun
 from lance_core.scan.session import session_of
 from lance_core.scan.take.keys import Keys, as_keys
-from lance_core.scan.take.row_taker import RowTaker
+from lance_core.scan.take.row_taker import RowTaker, join_batches
 from lance_core.schema import Schema
 from lance_core.table.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lance_core.scan.explain import Explanation, PrunedPlan
     from lance_core.scan.plan.aggregation import Aggregation
+    from lance_core.scan.plan.nearest import NearestQuery
 
 
 def stream_plan(snapshot: Snapshot, plan: ScanPlan) -> Generator[BatchRun, None, None]:
@@ -134,6 +137,53 @@ class BlobStream:
         addresses = guarded_addresses(self._snapshot, self._guard, kind, keys)
         check_found(self._snapshot, kind, keys, addresses)
         return addresses
+
+
+class SearchReads:
+    """Searches of one snapshot that differ in their query vectors only, planned once.
+
+    Attributes:
+        schema: Schema of the rows.
+    """
+
+    __slots__ = ("_budget", "_files", "_plan", "_snapshot", "schema")
+
+    def __init__(self, snapshot: Snapshot, plan: ScanPlan) -> None:
+        """Search with the options of a plan, which has a search of several queries."""
+        session = session_of(snapshot)
+        self._budget = session.budget
+        self._files = session.files_for(plan.options)
+        self._snapshot = snapshot
+        self._plan = plan
+        self.schema = plan.schema
+
+    @contextmanager
+    def held_batch(self, query: NearestQuery, max_bytes: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a search as one batch, which is memory of the session while the block runs.
+
+        Args:
+            query: The search of the plan, made `with_queries`.
+            max_bytes: Most bytes of the rows.
+
+        Raises:
+            InvalidInputError: The rows are larger than `max_bytes`.
+            LanceError: Something cannot be read.
+        """
+        plan = replace(self._plan, options=replace(self._plan.options, nearest=query))
+        parts: list[pa.RecordBatch] = []
+        found = plan_runs(self._snapshot, plan, self._budget, self._files)
+        with self._budget.require(0) as reservation, closing(found) as runs:
+            for run in runs:
+                parts.append(run.rows)
+                held = reservation.num_bytes + run.rows.get_total_buffer_size()
+                reservation.resize(held)
+                if held > max_bytes:
+                    raise InvalidInputError(
+                        "the rows of one answer are too large: send fewer queries, or ask for them by DoGet",
+                        expected=f"at most {max_bytes} bytes",
+                        found=f"{held} for the first {sum(each.num_rows for each in parts)} rows",
+                    )
+            yield parts[0] if len(parts) == 1 else join_batches(parts, self.schema)
 
 
 class TakeReads:

@@ -29,6 +29,7 @@ from lance_core.scan.plan.nearest import (
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import DataColumn, project
 from lance_core.schema import Schema
+from lance_core.schema.arrow_values import numbers_of
 
 _TOO_MANY = 1 << 31
 """Number that is too large for any argument that counts something."""
@@ -97,8 +98,7 @@ def _bound(
     vectors = vector_type(schema, column)
     chosen = None if metric is None else metric_of(metric, vectors)
     numbers, is_nested = _query_vectors(q, vectors)
-    if (chosen or vectors.default_metric) == "hamming" and not _are_bytes(numbers):
-        raise InvalidInputError("nearest: q must have whole numbers from 0 to 255 for the metric hamming")
+    _check_bytes(chosen or vectors.default_metric, numbers)
     is_batch = is_nested and not vectors.is_multiple
     if is_batch and QUERY_INDEX in {field.name for field in schema.fields}:
         raise InvalidInputError(
@@ -148,6 +148,29 @@ def _bound(
         approximation=approx_mode,
         refine_factor=factor,
     )
+
+
+def with_queries(query: NearestQuery, vectors: pa.Array) -> NearestQuery:
+    """Return the same search of other query vectors, which are searched one by one.
+
+    Args:
+        query: A search of several queries.
+        vectors: Fixed-size lists of numbers, one for each query.
+
+    Raises:
+        InvalidInputError: There is no vector, or one is null, has another dimension, or holds a null or no
+            numbers.
+    """
+    kind = vectors.type
+    if not pa.types.is_fixed_size_list(kind) or _element(kind.value_type) in (None, "bfloat16"):
+        raise NoVectorsError("nearest: queries must be fixed-size lists of numbers", found=kind)
+    numbers = vectors.flatten()
+    if vectors.null_count or numbers.null_count:
+        raise NoVectorsError("nearest: q must be a vector of numbers, found a null")
+    values = numbers_of(numbers).astype(np.float64).reshape(-1, kind.list_size)
+    _check_shape(values, query.vectors)
+    _check_bytes(query.metric or query.vectors.default_metric, values)
+    return replace(query, queries=values.tobytes(), is_batch=True)
 
 
 def bind_segments(query: NearestQuery | None, segments: Iterable[str | UUID]) -> NearestQuery:
@@ -253,6 +276,11 @@ def _query_vectors(q: Any, vectors: VectorType) -> tuple[npt.NDArray[np.float64]
     elif isinstance(q, list) and any(isinstance(each, bytes) for each in q):
         q = [_from_bytes(each, vectors) if isinstance(each, bytes) else each for each in q]
     values = _as_array(q)
+    _check_shape(values, vectors)
+    return np.ascontiguousarray(values.reshape(-1, vectors.dimension)), values.ndim == 2
+
+
+def _check_shape(values: npt.NDArray[np.float64], vectors: VectorType) -> None:
     if values.ndim not in (1, 2) or not values.size:
         raise InvalidInputError(
             "nearest: q must be a vector or a list of vectors", found=f"an array of shape {values.shape}"
@@ -261,7 +289,6 @@ def _query_vectors(q: Any, vectors: VectorType) -> tuple[npt.NDArray[np.float64]
         raise InvalidInputError(
             f"Query vector size {values.shape[-1]} does not match index column size {vectors.dimension}"
         )
-    return np.ascontiguousarray(values.reshape(-1, vectors.dimension)), values.ndim == 2
 
 
 def _from_bytes(data: bytes, vectors: VectorType) -> npt.NDArray[np.generic]:
@@ -273,8 +300,9 @@ def _from_bytes(data: bytes, vectors: VectorType) -> npt.NDArray[np.generic]:
     return (values.astype(np.uint32) << 16).view(np.float32) if vectors.element == "bfloat16" else values
 
 
-def _are_bytes(values: npt.NDArray[np.float64]) -> bool:
-    return bool(((values >= 0) & (values <= 255) & (values % 1 == 0)).all())
+def _check_bytes(metric: str, values: npt.NDArray[np.float64]) -> None:
+    if metric == "hamming" and not ((values >= 0) & (values <= 255) & (values % 1 == 0)).all():
+        raise InvalidInputError("nearest: q must have whole numbers from 0 to 255 for the metric hamming")
 
 
 def _as_array(q: Any) -> npt.NDArray[np.float64]:

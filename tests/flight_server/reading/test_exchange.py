@@ -131,13 +131,15 @@ def test_bad_commands(
         ask(keys_of("_rowid", [1]))
 
 
-def test_a_scan_is_no_exchange(client: flight.FlightClient) -> None:
-    with pytest.raises(pa.ArrowInvalid, match="takes a take command, not scan"):
+def test_a_scan_without_a_search_is_no_exchange(client: flight.FlightClient) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="the field nearest is missing"):
         send_keys(client, '{"scan": {"dataset": "trips"}}')
+    with pytest.raises(pa.ArrowInvalid, match="a take or a scan command, not aggregate"):
+        send_keys(client, '{"aggregate": {"dataset": "trips"}}')
 
 
 def test_metadata_is_refused(client: flight.FlightClient) -> None:
-    with pytest.raises(pa.ArrowInvalid, match="batches of keys only, found a metadata message"):
+    with pytest.raises(pa.ArrowInvalid, match="batches only, found a metadata message"):
         send_keys(client, '{"take": {"dataset": "trips"}}', metadata=b"{}")
 
 

@@ -19,13 +19,14 @@ import pytest
 import lance_core
 from flight_server.handlers.actions import ACTIONS
 from flight_server.reading.fresh_rows import fresh_rows
-from flight_server.requests.commands import parse_command, parse_count, parse_lookup
+from flight_server.requests.commands import parse_command, parse_count, parse_exchange
 from flight_server.requests.names import DatasetReference
 from flight_server.rights.grants import Grant, Limit
 from flight_server.security.identity import Identity
 from flight_server.service import Service
 from flight_server.settings import Settings
 from lance_core.errors import DatasetNotFoundError, InvalidInputError, LanceError, UnsupportedFeatureError
+from support.searches.nearest import lattice, vector_table
 
 ROWS = 400
 COLUMNS = ("id", "region", "amount", "note", "ok", "secret")
@@ -225,10 +226,30 @@ def test_keys_of_hidden_rows_are_keys_of_no_row(tmp_path: Path) -> None:
             expected = [known[each] for each in keys if each in known]
             assert streamed(ana, take)["id"].to_pylist() == expected
             assert 5 < len(expected) < 60
-            asked = parse_lookup(json.dumps({"take": {"dataset": name, "columns": ["id"]}}).encode())
+            asked = parse_exchange(json.dumps({"take": {"dataset": name, "columns": ["id"]}}).encode())
             batch = pa.record_batch({key: pa.array(keys, pa.uint64())})
-            with ana.reads.lookup(asked, batch.schema).rows(batch) as rows:
+            with ana.reads.exchange(asked, batch.schema).rows(batch) as rows:
                 assert rows["id"].to_pylist() == expected
+
+
+def test_repeated_searches_find_no_hidden_rows(tmp_path: Path) -> None:
+    """T3: searches over a DoExchange find the rows that a scan finds, and hidden columns do not exist."""
+    lance_core.write_dataset(vector_table(lattice(300, 4)), tmp_path / "t.lance", max_rows_per_file=100)
+    limited = Grant(("t",), READ, "ana", columns=frozenset(("id", "v")), filter="group = 3")
+    ana = reader(service_of(tmp_path, limited))
+    queries = pa.record_batch({"q": pa.array([[0.0, 1.0, 2.0, -1.0]], pa.list_(pa.float32(), 4))})
+
+    def command(**fields: object) -> bytes:
+        return json.dumps({"scan": {"dataset": "t", **fields}}).encode()
+
+    asked = parse_exchange(command(nearest={"column": "v", "k": 5}))
+    scan = parse_command(command(nearest={"column": "v", "k": 5, "q": queries["q"].to_pylist()}))
+    with ana.reads.exchange(asked, queries.schema).rows(queries) as rows:
+        assert pa.Table.from_batches([rows]) == streamed(ana, scan)
+        assert {each % 7 for each in rows["id"].to_pylist()} == {3}
+    for fields in ({"columns": ["group"]}, {"filter": "group = 3"}):
+        with pytest.raises(InvalidInputError, match="group"):
+            ana.reads.exchange(parse_exchange(command(nearest={"column": "v"}, **fields)), queries.schema)
 
 
 def test_plans_and_facts_do_not_count_hidden_rows(tmp_path: Path) -> None:
