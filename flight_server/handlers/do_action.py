@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from pyarrow import flight
 
-from flight_server.handlers.actions import ACTIONS
+from flight_server.handlers.actions import ACTIONS, Action
 from flight_server.handlers.actions.bodies import Done
 from flight_server.handlers.call import Call, named_in
 from flight_server.handlers.rpc import rpc
@@ -26,8 +27,7 @@ def do_action(service: Service, call: Call, action: flight.Action) -> Iterator[f
     asked = ACTIONS[action.type]
     call.action = action.type
     call.describe(lambda: named_in(body))
-    # A change is finished, even if the client leaves.
-    with service.admission.change(call.caller) if asked.changes else call.reader().waiting():
+    with _slot(service, call, asked):
         result: dict[str, Any] | bytes | Done = asked.run(service.needing(*asked.needs), body)
     facts: dict[str, object] = {}
     if isinstance(result, Done):
@@ -37,6 +37,18 @@ def do_action(service: Service, call: Call, action: flight.Action) -> Iterator[f
     elif asked.is_probe:
         call.leave_out()
     yield flight.Result(result if isinstance(result, bytes) else json.dumps(result).encode())
+
+
+@contextmanager
+def _slot(service: Service, call: Call, asked: Action) -> Iterator[None]:
+    """Keep the slot of an action while it runs. A change is finished, even if the client leaves."""
+    if asked.changes:
+        with service.admission.change(call.caller):
+            yield
+        return
+    slot = service.admission.stream(call.caller) if asked.reads_rows else nullcontext()
+    with slot, call.reader().waiting():
+        yield
 
 
 @rpc

@@ -103,7 +103,7 @@ class FailingReads(Reads):
 
     def __init__(self, fail: Callable[..., NoReturn]) -> None:
         self._fail = fail
-        self.plan = self.schema = self.lookup = fail  # type: ignore[method-assign]
+        self.plan = self.schema = self.exchange = fail  # type: ignore[method-assign]
 
     def stream(self, asked: Asked, check: Callable[[], None] = lambda: None) -> ScanStream:
         assert isinstance(asked, ScanCommand)

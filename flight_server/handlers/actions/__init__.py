@@ -40,6 +40,8 @@ class Action:
     """Whether the action changes something: then it counts against the limit of changes, and the log has a
     line.
     """
+    reads_rows: bool = False
+    """Whether the action may read all rows of a dataset: then it counts against the limit of streams."""
     is_probe: bool = False
     """Whether monitors call the action so often that the log leaves it out."""
 
@@ -73,6 +75,7 @@ ACTIONS: Mapping[str, Action] = {
         table.count_rows,
         needs=("read",),
         changes=False,
+        reads_rows=True,
     ),
     "validate": Action(
         "{dataset, version | tag | asof, branch} -> {version}: check every file of a version; an error "
@@ -80,6 +83,7 @@ ACTIONS: Mapping[str, Action] = {
         table.validate,
         needs=("read",),
         changes=False,
+        reads_rows=True,
     ),
     "explain_scan": Action(
         "{scan, analyze} -> {columns, filter, limit, offset, rows_returned, statistics, pages_total, "
@@ -88,6 +92,7 @@ ACTIONS: Mapping[str, Action] = {
         table.explain_scan,
         needs=("read",),
         changes=False,
+        reads_rows=True,
     ),
     "create_dataset": Action(
         "{dataset, schema, data_storage_version, enable_stable_row_ids, transaction_id, properties} -> "

@@ -108,8 +108,15 @@ def test_one_stream_more_than_allowed_is_refused(
     assert outcome.code is grpc.StatusCode.UNAVAILABLE
     assert (outcome.report["code"], outcome.report["name"]) == (21, "OverloadedError")
     assert outcome.report["retryable"] is True
+    # Actions that may read all rows count as streams.
+    bodies = {"count_rows": {"dataset": "large"}, "validate": {"dataset": "large"}}
+    for name, body in {**bodies, "explain_scan": {"scan": {"dataset": "large"}}}.items():
+        outcome = call(server.address, "DoAction", action(name, json.dumps(body).encode()))
+        assert outcome.report["name"] == "OverloadedError"
     # Calls that are no streams are still answered.
     assert call(server.address, "ListFlights", b"").code is grpc.StatusCode.OK
+    described = call(server.address, "DoAction", action("describe", b'{"dataset": "large"}'))
+    assert described.code is grpc.StatusCode.OK
     first.cancel()
     assert until(lambda: status(server, "large", limit=1) is grpc.StatusCode.OK)
     assert second.rest() is grpc.StatusCode.OK
