@@ -4,31 +4,35 @@ from __future__ import annotations
 
 import re
 from enum import Enum
+from typing import TypeAlias
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as types
 
 from lance_core.expressions.comparisons import Datum
+from lance_core.kernels import match_like
 from lance_core.schema.arrow_values import scalar_of
 
 
 def like(text: Datum, pattern: str, escape: str | None, ignore_case: bool) -> Datum:
     """Return whether each text matches the whole pattern; the default of `escape` is a backslash."""
     parts = _parts_of(pattern, escape or "\\")
-    if not ignore_case:
-        match parts:
-            case []:
-                return pc.equal(text, scalar_of("", text.type))
-            case [str(part)]:
-                return pc.equal(text, scalar_of(part, text.type))
-            case [_Wildcard.ANY, str(part)]:
-                return pc.ends_with(text, part)
-            case [str(part), _Wildcard.ANY]:
-                return pc.starts_with(text, part)
-            case [_Wildcard.ANY, str(part), _Wildcard.ANY]:
-                return pc.match_substring(text, part)
-    flags = "(?is)" if ignore_case else "(?s)"
-    regex = "".join(_quoted(part) if isinstance(part, str) else part.value for part in parts)
-    return pc.match_substring_regex(text, f"{flags}^{regex}$")
+    if ignore_case:
+        regex = "".join(_quoted(part) if isinstance(part, str) else part.value for part in parts)
+        return pc.match_substring_regex(text, f"(?is)^{regex}$")
+    match parts:
+        case []:
+            return pc.equal(text, scalar_of("", text.type))
+        case [str(part)]:
+            return pc.equal(text, scalar_of(part, text.type))
+    segments, at_start, at_end = _segments_of(parts)
+    return _matching(text, segments, at_start, at_end)
+
+
+def contains(text: Datum, part: str) -> Datum:
+    """Return whether each text has a part."""
+    return _matching(text, [[(0, part.encode())]], False, False)
 
 
 def literal_texts(pattern: str, escape: str | None) -> list[str]:
@@ -66,6 +70,48 @@ def required_texts(pattern: str) -> list[str]:
 
 _SPECIAL = re.compile(r"\\[dDsSwWbBAz]|\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\\[])*\]|\{\d+(?:,\d*)?\}", re.DOTALL)
 """Classes of characters and counts of repetitions in a regular expression."""
+
+
+Segment: TypeAlias = list[tuple[int, bytes]]
+"""Part of a pattern without gaps of any length; see `lance_core.kernels.match_like`."""
+
+
+def _segments_of(parts: list[str | _Wildcard]) -> tuple[list[Segment], bool, bool]:
+    """Return the segments between the gaps of a pattern, and whether it begins and ends with one."""
+    segments: list[Segment] = [[]]
+    skipped = 0
+    for part in parts:
+        if part is _Wildcard.ONE:
+            skipped += 1
+            continue
+        if isinstance(part, str):
+            segments[-1].append((skipped, part.encode()))
+        elif skipped:
+            segments[-1].append((skipped, b""))
+        if part is _Wildcard.ANY:
+            segments.append([])
+        skipped = 0
+    if skipped:
+        segments[-1].append((skipped, b""))
+    at_start, at_end = bool(segments[0]), bool(segments[-1])
+    return [segment for segment in segments if segment], at_start, at_end
+
+
+def _matching(text: Datum, segments: list[Segment], at_start: bool, at_end: bool) -> Datum:
+    """Return whether each text has the segments; null for null."""
+    if isinstance(text, pa.Scalar):
+        return _matching(pa.array([text.as_py()], text.type), segments, at_start, at_end)[0]
+    if not (types.is_string(text.type) or types.is_large_string(text.type)):
+        text = text.cast(pa.large_string())
+    bits = 32 if types.is_string(text.type) else 64
+    _, offsets, data = text.buffers()
+    first = bits // 8 * text.offset
+    offsets = pa.py_buffer(bytes(8)) if offsets is None else offsets.slice(first)
+    found = match_like(offsets, data or b"", len(text), bits, segments, at_start, at_end)
+    matching = pa.Array.from_buffers(pa.bool_(), len(text), [None, pa.py_buffer(found)])
+    if not text.null_count:
+        return matching
+    return pc.if_else(text.is_valid(), matching, pa.scalar(None, pa.bool_()))
 
 
 class _Wildcard(Enum):

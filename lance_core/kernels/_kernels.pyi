@@ -315,6 +315,24 @@ def edit_distances(
 ) -> Block:
     """Return the edit distances, in int32, of pairs of texts that have 64-bit offsets."""
 
+def match_like(
+    offsets: _Bytes,
+    data: _Bytes,
+    num_values: int,
+    offset_bits: int,
+    segments: Sequence[Sequence[tuple[int, bytes]]],
+    at_start: bool,
+    at_end: bool,
+) -> Block:
+    """Return a bit per text: whether the segments follow one another in it, with any characters between them.
+
+    Args:
+        offsets, data, num_values, offset_bits: Texts in UTF-8, as Arrow has them.
+        segments: Pieces of each segment: a number of characters of any kind, and the bytes that follow them.
+        at_start: Whether the first segment begins the text.
+        at_end: Whether the last segment ends the text.
+    """
+
 def field_totals(message: _Bytes, path: Sequence[int]) -> tuple[int, int]:
     """Return the number of fields of a protobuf message at a path of field numbers, and the sum of their
     values, which is 0 unless they are varints.

@@ -27,6 +27,7 @@ from lance_core.expressions.functions.registry import (
     pair_of,
     unfit,
 )
+from lance_core.expressions.patterns import contains
 from lance_core.expressions.tree import Expression
 from lance_core.schema.arrow_values import scalar_of
 
@@ -458,7 +459,7 @@ FUNCTIONS = {
     "octet_length": _measured(pc.binary_length, of_bytes=True),
     "bit_length": _measured(lambda operand: pc.multiply(pc.binary_length(operand), 8), of_bytes=True),
     "ends_with": _searched(pc.ends_with),
-    "contains": _searched(pc.match_substring),
+    "contains": _searched(contains),
     "regexp_like": Function(_bind_regexp_like, _regexp_like, keeps_nulls=True),
     "regexp_count": Function(
         lambda name, arguments: (_bind_regexp_like(name, arguments)[0], pa.int64()), _regexp_count

@@ -1,5 +1,6 @@
 // Python bindings of the kernels for functions of bytes and of texts.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -8,6 +9,7 @@
 #include "functions/base64.hpp"
 #include "functions/digests.hpp"
 #include "functions/edit_distance.hpp"
+#include "functions/like.hpp"
 #include "metadata/message_fields.hpp"
 
 namespace lance {
@@ -58,6 +60,28 @@ void bind_byte_functions(nb::module_& m) {
             [&] { return edit_distances(a_offsets.bytes(), a.bytes(), b_offsets.bytes(), b.bytes(), num_values); });
       },
       nb::arg("left_offsets"), nb::arg("left"), nb::arg("right_offsets"), nb::arg("right"), nb::arg("num_values"));
+  m.def(
+      "match_like",
+      [](nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits,
+         const std::vector<std::vector<std::pair<size_t, nb::bytes>>>& segments, bool at_start, bool at_end) {
+        if (offset_bits != 32 && offset_bits != 64) throw nb::value_error("offsets have 32 or 64 bits");
+        if (segments.empty() && (at_start || at_end)) throw nb::value_error("a pattern without segments has no ends");
+        std::vector<LikeSegment> pattern;
+        for (const auto& segment : segments) {
+          if (segment.empty()) throw nb::value_error("a segment of a pattern has no pieces");
+          LikeSegment& pieces = pattern.emplace_back();
+          for (const auto& [skipped, literal] : segment) {
+            pieces.push_back({skipped, std::string(literal.c_str(), literal.size())});
+          }
+        }
+        Source offset_source(offsets), data_source(data);
+        return without_gil([&] {
+          return match_like(offset_source.bytes(), data_source.bytes(), num_values, offset_bits, pattern, at_start,
+                            at_end);
+        });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("segments"),
+      nb::arg("at_start"), nb::arg("at_end"));
   m.def(
       "field_totals",
       [](nb::handle message, const std::vector<uint64_t>& path) {

@@ -58,7 +58,7 @@ def read_rows(
     if dense_share is None:
         dense_share = column.dense_share
     arrays: list[pa.Array] = []
-    for chosen, is_dense in by_density(rows, dense_share):
+    for chosen, is_dense in by_density(rows, dense_share, column.page_rows[-1]):
         arrays += read_dense_rows(column, chosen, learn) if is_dense else column.take(chosen)
     return arrays
 
@@ -93,8 +93,11 @@ def _divided(rows: Offsets, most_rows: int) -> list[Offsets]:
     return [part for part in np.split(rows, cuts) if len(part)]
 
 
-def by_density(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, bool]]:
-    """Yield the rows of consecutive blocks, and whether these blocks are dense: to be decoded whole."""
+def by_density(rows: Offsets, dense_share: float, num_rows: int) -> Iterator[tuple[Offsets, bool]]:
+    """Yield the rows of consecutive blocks, and whether these blocks are dense: to be decoded whole.
+
+    `num_rows` is the number of rows of the column, whose last block may have fewer rows than the others.
+    """
     if not len(rows):
         return
     if dense_share <= 1 and rows[-1] - rows[0] + 1 == len(rows):
@@ -103,7 +106,8 @@ def by_density(rows: Offsets, dense_share: float) -> Iterator[tuple[Offsets, boo
     blocks = np.arange(rows[0] // _BLOCK_ROWS, rows[-1] // _BLOCK_ROWS + 2)
     edges = np.searchsorted(rows, blocks * _BLOCK_ROWS)
     counts = np.diff(edges)
-    is_dense = counts >= max(1, dense_share * _BLOCK_ROWS)
+    sizes = np.minimum(_BLOCK_ROWS, num_rows - blocks[:-1] * _BLOCK_ROWS)
+    is_dense = counts >= np.maximum(1, dense_share * sizes)
     # Block numbers at which dense blocks follow blocks that are not, or the other way round.
     changes = np.flatnonzero(is_dense[1:] != is_dense[:-1]) + 1
     for first, last in pairwise([0, *changes.tolist(), len(counts)]):

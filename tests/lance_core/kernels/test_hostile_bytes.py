@@ -314,6 +314,12 @@ CASES = {
         lambda d: kernels.decode_base64(d[:24], d[24:], 2, False),
         values.arrow_offsets([b"YWJj", b"YQ=="], 64) + b"YWJjYQ==",
     ),
+    "match_like": Case(
+        lambda d: kernels.match_like(
+            d[:32], d[32:], 3, 64, [[(1, b"a"), (1, b"")], [(0, b"b")]], False, False
+        ),
+        json_texts(),
+    ),
     "edit_distances": Case(lambda d: kernels.edit_distances(d[:32], d[32:], d[:32], d[32:], 3), json_texts()),
     "field_totals": Case(
         lambda d: kernels.field_totals(d, (2, 4)),

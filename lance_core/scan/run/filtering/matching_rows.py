@@ -427,7 +427,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
         if self._is_short(column, rows):
             return [(rows, True)]
         share = column.dense_share if self._dense_share is None else self._dense_share
-        return by_density(rows, share)
+        return by_density(rows, share, column.page_rows[-1])
 
     def _is_short(self, column: Column, rows: Offsets) -> bool:
         """Return whether decoding all rows from the first to the last costs less than picking single rows."""

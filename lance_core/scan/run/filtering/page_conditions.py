@@ -26,12 +26,13 @@ from lance_core.expressions.tree import (
     Comparison,
     Expression,
     IsIn,
+    IsNull,
     Literal,
     Not,
     Or,
     walk,
 )
-from lance_core.file.page_ranges import PageRange
+from lance_core.file.page_ranges import PageRange, decode_page_ranges
 from lance_core.process.counters import PAGE_READS
 from lance_core.schema.arrow_values import numbers_of
 
@@ -108,6 +109,13 @@ class PageCondition:
     expression: Expression
     column: Column
     intervals: _Intervals | None
+    is_of_truth: bool = False
+    """Whether the column has truth values, and no value can make the condition fail."""
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether it is evaluated on few values, too, in fewer steps than on decoded ones."""
+        return self.intervals is not None or self.is_of_truth
 
     def joined(self, other: PageCondition) -> PageCondition | None:
         """Return the condition that both hold, if intervals are that; `other` is on the same column."""
@@ -130,14 +138,17 @@ class PageCondition:
             found = self._matches(one)
             if found is None:
                 return None
-            parts.append(pa.BooleanArray.from_buffers(pa.bool_(), one.end - one.start, [None, found]))
-        PAGE_READS.add(amount=len(ranges))
+            parts.append(found)
+        if not self.is_of_truth:  # the pages were decoded, which counts them
+            PAGE_READS.add(amount=len(ranges))
         return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)
 
-    def _matches(self, one: PageRange) -> pa.Buffer | None:
+    def _matches(self, one: PageRange) -> pa.BooleanArray | None:
         if one.list_type is not None or one.leaf_type != self.column.type:
             return None
         pages = one.pages
+        if self.is_of_truth:
+            return self._of_bits(one)
         if pages.items is not None:
             found = self._by_items(one, *pages.items)
             piece = pages, one.reader, one.start, one.end
@@ -148,7 +159,20 @@ class PageCondition:
             )
         else:
             return None
-        return None if matched is None else as_buffer(matched[0])
+        if matched is None:
+            return None
+        return pa.BooleanArray.from_buffers(pa.bool_(), one.end - one.start, [None, as_buffer(matched[0])])
+
+    def _of_bits(self, one: PageRange) -> pa.BooleanArray | None:
+        """Return what `_matches` does for truth values, which take no more memory decoded."""
+        from lance_core.expressions.evaluate import passing
+
+        (values,) = decode_page_ranges([one])
+        return (
+            None
+            if values is None
+            else passing(self.expression, pa.record_batch({self.column.path[0]: values}))
+        )
 
     def _by_items(
         self, one: PageRange, offsets: object | None, data: object, num_items: int, item_bits: int
@@ -172,6 +196,10 @@ class PageCondition:
         return found.cast(pa.uint8()).buffers()[1], bool(null[0].as_py())
 
 
+_OF_TRUTH = (And, Column, Comparison, IsNull, Literal, Not, Or)
+"""Nodes that have a result for all truth values."""
+
+
 @lru_cache(maxsize=64)  # callers repeat filters
 def page_condition(expression: Expression) -> PageCondition | None:
     """Return the condition for pages; None if it is on several columns, or on the child of a struct."""
@@ -179,7 +207,10 @@ def page_condition(expression: Expression) -> PageCondition | None:
     first = named[0] if named else None
     if not isinstance(first, Column) or len(first.path) != 1 or any(node != first for node in named):
         return None
-    return PageCondition(expression, first, _numbers(expression))
+    is_of_truth = pa.types.is_boolean(first.type) and all(
+        isinstance(node, _OF_TRUTH) for node in walk(expression)
+    )
+    return PageCondition(expression, first, _numbers(expression), is_of_truth)
 
 
 def _numbers(expression: Expression) -> _Intervals | None:

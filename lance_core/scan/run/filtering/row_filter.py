@@ -33,8 +33,9 @@ _LEARNING_SHARE = 1 / 32
 # evaluated on its values. In smaller ranges, conditions on numbers are always evaluated on pages: to decode
 # the values once more costs less than the steps of an evaluation.
 _LEAST_ROWS = 1 << 15
-# If a smaller share of rows is left, the next condition picks its values of these rows.
-_LEAST_SHARE = 1 / 8
+# If a smaller share of rows is left, the next condition picks its values of these rows. A kernel compares hundreds
+# of values on a page in the time that one value takes to be picked.
+_LEAST_SHARE = 1 / 512
 
 
 class Conjunct(NamedTuple):
@@ -174,7 +175,7 @@ class RowFilter:
             candidate.rows is not None
             or conjunct.on_pages is None
             or (is_many and not self.held.isdisjoint(conjunct.columns))
-            or (not is_many and conjunct.on_pages.intervals is None)
+            or not (is_many or conjunct.on_pages.is_cheap)
             or gatherer.wants(self._names[conjunct.columns[0]], candidate.start, candidate.end)
         ):
             return None

@@ -74,8 +74,9 @@ def test_rows_of_arrays_are_those_asked_for(rows, cuts, values):
         (np.arange(0, NUM_ROWS, 1000), 20, 0),
         (np.array([5, 6]), 0, 2),
         (np.concatenate((np.arange(500, 4096), [9000, 19_000])), 2, 3596),
+        (np.flatnonzero(np.arange(16_384, NUM_ROWS) % 5) + 16_384, 0, 3616),
     ],
-    ids=["all", "nine of ten", "every other", "thin", "neighbours", "dense, then thin"],
+    ids=["all", "nine of ten", "every other", "thin", "neighbours", "dense, then thin", "short last block"],
 )
 def test_dense_blocks_are_decoded_whole_and_thin_blocks_row_by_row(rows, num_taken, num_read):
     column = _Column()

@@ -20,6 +20,7 @@ from lance_core import kernels
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.tree import (
     And,
+    Cast,
     Column,
     Comparison,
     Expression,
@@ -83,6 +84,9 @@ def written_table() -> pa.Table:
         values = numbers(kind)[0]
         columns[str(kind)] = values
         columns[f"{kind} nulls"] = pc.if_else(rng.random(NUM_ROWS) < 0.3, pa.scalar(None, kind), values)
+    truth = rng.random(NUM_ROWS) < 0.4
+    columns["truth"] = pa.array(truth)
+    columns["truth nulls"] = pa.array(truth, mask=rng.random(NUM_ROWS) < 0.3)
     words = np.array(WORDS, object)[rng.integers(0, len(WORDS), NUM_ROWS)]
     columns["word"] = pa.array(words)
     columns["word nulls"] = pa.array(words, mask=rng.random(NUM_ROWS) < 0.3)
@@ -257,6 +261,24 @@ def test_conditions_on_dictionary_pages(columns: Columns, version: str, name: st
             compared(columns, name, condition, start, end)
 
 
+@pytest.mark.parametrize("name", ["truth", "truth nulls"])
+def test_truth_values_are_conditions(columns: Columns, name: str) -> None:
+    truth = column(name)
+    false = Literal(pa.scalar(False))
+    made = [truth, Not(truth), Comparison("=", truth, false), IsNull(truth), Or((IsNull(truth), Not(truth)))]
+    for condition in made:
+        for start, end in ((0, NUM_ROWS), (77, 12_345)):
+            compared(columns, name, condition, start, end)
+
+
+def test_a_condition_that_may_fail_is_not_for_all_truth_values() -> None:
+    """T20: a row that another condition leaves out must not make a filter fail."""
+    number = Cast(column("truth"), pa.int32(), try_cast=False)
+    made = page_condition(Comparison("=", number, Literal(pa.scalar(1, pa.int32()))))
+    assert made is not None
+    assert not made.is_of_truth
+
+
 def test_conditions_that_pages_cannot_answer(columns: Columns) -> None:
     """Conditions without a form for pages, or without a result there, are evaluated on decoded values."""
     one, two = column("int32"), column("int64")
@@ -304,7 +326,7 @@ def test_scans_use_pages(
 ) -> None:
     """The second filter on a column, whose statistics are known by then, does not decode it."""
     monkeypatch.setattr(row_filter, "_LEAST_ROWS", 1 if are_many else 1 << 62)
-    names = {"n": "int32 nulls", "f": "double nulls", "w": "word"}
+    names = {"n": "int32 nulls", "f": "double nulls", "w": "word", "b": "truth nulls"}
     rows = pa.table({"id": range(NUM_ROWS), **{name: TABLE[stored] for name, stored in names.items()}})
     reference = lance.write_dataset(rows, str(tmp_path / "d"), data_storage_version=version)
     if deleted is not None:
@@ -322,6 +344,8 @@ def test_scans_use_pages(
         "n > 20 and n <= 16000",
         "f > 1 and f < 2 and n < 5000 and w like '%a%'",
         "w = 'ab' and id > 5",
+        "n > 20 and b",
+        "not b and n < 5000 and f > 1 and f < 2",
         "n = 7",
         "n in (7, 8, 1000) or n > 15000",
         "n not in (7, 8, 1000)",
