@@ -33,8 +33,8 @@ _LEARNING_SHARE = 1 / 32
 # evaluated on its values. In smaller ranges, conditions on numbers are always evaluated on pages: to decode
 # the values once more costs less than the steps of an evaluation.
 _LEAST_ROWS = 1 << 15
-# If a smaller share of rows is left, the next condition picks its values of these rows. A kernel compares hundreds
-# of values on a page in the time that one value takes to be picked.
+# If a smaller share of rows is left, the next condition picks its values of these rows. A kernel compares
+# hundreds of values on a page in the time that one value takes to be picked.
 _LEAST_SHARE = 1 / 512
 
 
