@@ -86,18 +86,18 @@ LookupBounds::LookupBounds(const float* table, size_t num_sub_vectors)
 #if defined(LANCE_WIDE)
   if (!has_wide_lookups()) return;
   double magnitude = 0;
-  bool are_numbers = true;
+  bool are_finite = true;
   smallest_.resize(num_sub_vectors);
   for (size_t m = 0; m < num_sub_vectors; ++m) {
     Extremes found = extremes(table + m * kEntries);
-    are_numbers &= found.are_numbers;
+    are_finite &= found.are_numbers && std::isfinite(found.largest - found.smallest);
     smallest_[m] = found.smallest;
     least_ += found.smallest;
     magnitude += std::max(std::fabs(found.smallest), std::fabs(found.largest));
   }
   constexpr double epsilon = std::numeric_limits<float>::epsilon();
   slack_ = magnitude * epsilon * static_cast<double>(num_sub_vectors + 8);
-  is_usable_ = are_numbers && std::isfinite(magnitude);
+  is_usable_ = are_finite;
   rounded_.resize(is_usable_ ? num_sub_vectors * kEntries : 0);
 #endif
 }

@@ -19,7 +19,7 @@ class LookupBounds {
   // `table` has 256 entries per sub-vector, and stays valid.
   LookupBounds(const float* table, size_t num_sub_vectors);
 
-  // Whether this processor has the instructions, and the table has no infinite entries.
+  // Whether this processor has the instructions, and the differences of the table's entries are finite.
   bool is_usable() const { return is_usable_; }
 
   // Sets the largest sum of interest. Rounds the entries for it, or keeps them if they still are precise enough.

@@ -10,12 +10,12 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
 
 from lance_core.expressions.tree import Expression, columns, conjuncts
-from lance_core.process.derived import Derived
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.indices import FilterMasks
 from lance_core.scan.plan.statistics import Gatherer, KnownStatistics, Source, TableStatistics
@@ -27,8 +27,9 @@ Offsets = npt.NDArray[np.int64]
 
 # With more rows from indices, statistics of the conditions that are left are worth reading.
 _FEW_ROWS = 4096
-# Answers of statistics that are kept: most filters, and most candidate ranges and fragments of each filter.
-_MOST_KEPT, _MOST_KEPT_RANGES = 64, 256
+# Answers of statistics that a process keeps: most answers, and most candidate ranges and fragments of each
+# answer.
+_MOST_KEPT, _MOST_KEPT_RANGES = 256, 256
 # If runs of consecutive rows are this long on average, they are candidate ranges of their own.
 _DENSE_RUN = 64
 
@@ -201,15 +202,16 @@ class Pruner:
 
         Callers repeat filters. So small answers are kept until other statistics are known.
         """
-        decisions = _decisions.of(known)
-        kept = decisions.get(id(self._condition))
-        if kept is None:
-            kept = self._condition, self._decide(known)
-            if sum(map(len, kept[1])) + len(kept[1]) <= _MOST_KEPT_RANGES:
-                if len(decisions) >= _MOST_KEPT:
-                    decisions.clear()
-                decisions[id(self._condition)] = kept
-        return kept[1]
+        number = id(known), id(self._condition)
+        kept = _decisions.get(number)
+        if kept is not None and kept.known() is known and kept.condition() is self._condition:
+            return kept.candidates
+        candidates = self._decide(known)
+        if sum(map(len, candidates)) + len(candidates) <= _MOST_KEPT_RANGES:
+            if len(_decisions) >= _MOST_KEPT:
+                _decisions.clear()
+            _decisions[number] = _Answer(ref(known), ref(self._condition), candidates)
+        return candidates
 
     def _decide(self, known: TableStatistics) -> list[list[CandidateRange]]:
         starts = known.starts
@@ -227,10 +229,19 @@ class Pruner:
         return Gatherer(self._snapshot, fragment, self._paths, self._files, opened)
 
 
-# The candidate ranges of each fragment by the identity of a condition, which is kept with them.
-_decisions: Derived[TableStatistics, dict[int, tuple[Expression, list[list[CandidateRange]]]]] = Derived(
-    lambda _: {}
-)
+class _Answer(NamedTuple):
+    """Candidate ranges of each fragment, and the statistics and the condition that they come from.
+
+    References are weak: a list of values in a condition may be large, and so may statistics.
+    """
+
+    known: ref[TableStatistics]
+    condition: ref[Expression]
+    candidates: Sequence[Sequence[CandidateRange]]
+
+
+# The answers by the identities of their statistics and of their conditions.
+_decisions: dict[tuple[int, int], _Answer] = {}
 
 
 def _ranges(rows: Offsets, waiting: tuple[int, ...]) -> Iterator[CandidateRange]:

@@ -117,6 +117,7 @@ TABLES = {
     "few values": lambda chance, size: chance.integers(0, 3, size),
     "far apart": lambda chance, size: 10.0 ** chance.uniform(-20, 20, size),
     "tiny": lambda chance, size: chance.standard_normal(size) * 1e-36,
+    "huge": lambda chance, size: np.where(np.arange(256) == 0, -3.4e38, chance.uniform(3e38, 3.4e38, size)),
     "infinite": lambda chance, size: np.where(chance.random(size) < 0.01, np.inf, chance.random(size)),
     "without numbers": lambda chance, size: np.where(
         chance.random(size) < 0.01, np.nan, -chance.random(size)
@@ -135,7 +136,7 @@ def test_lower_bounds_of_lookups_leave_out_no_row(chance: Generator, name: str, 
         table = TABLES[name](chance, (num_sub_vectors, 256)).astype(np.float32)
         entries = np.take_along_axis(table, codes.astype(np.intp), axis=1)
         pairs = entries[: num_sub_vectors // 2 * 2].reshape(-1, 2, num_rows)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             sums = np.zeros(num_rows, np.float32)
             for first, second in pairs:
                 sums += first + second

@@ -4,7 +4,9 @@ read.
 
 from __future__ import annotations
 
+import gc
 import struct
+import weakref
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -400,3 +402,33 @@ def test_answers_of_statistics_are_kept_until_a_scan_adds_some(
     again = parse_filter("a < 1000", dataset.schema)
     assert kept(again) == kept(again) == kept(first)
     assert len(asked) == 5
+
+
+def test_answers_of_statistics_keep_no_filter_and_no_statistics(tmp_path: Path) -> None:
+    """A filter with many values is large, and each version has statistics of its own."""
+    dataset = lance_core.write_dataset(pa.table({"a": range(ROWS)}), tmp_path)
+    snapshot, files = dataset.snapshot, FileCache()
+    fragment = snapshot.manifest.fragments[0]
+    condition = parse_filter("a < 1000", dataset.schema)
+    Pruner(snapshot, condition, files).keep(fragment)
+    opened = partial(FragmentFiles, snapshot, files=files)
+    known = KnownStatistics(snapshot, (("a",),), files).of_all([fragment], opened, is_remote=False)
+    assert (id(known), id(condition)) in pruning._decisions
+    kept = [weakref.ref(condition), weakref.ref(known)]
+    del condition, known, files, opened
+    gc.collect()
+    assert [each() for each in kept] == [None, None]
+
+
+def test_a_process_keeps_few_answers_of_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = lance_core.write_dataset(pa.table({"a": range(ROWS)}), tmp_path)
+    monkeypatch.setattr(pruning, "_MOST_KEPT", 5)
+    monkeypatch.setattr(pruning, "_decisions", {})
+    conditions = [parse_filter(f"a < {limit}", dataset.schema) for limit in range(12)]
+    for version in range(3):
+        snapshot, files = dataset.snapshot, FileCache()
+        for limit, condition in enumerate(conditions):
+            kept = Pruner(snapshot, condition, files).keep(snapshot.manifest.fragments[0])
+            assert sum(candidate.num_rows for candidate in kept.candidates) >= limit, version
+            assert len(pruning._decisions) <= 5
+        dataset.insert(pa.table({"a": range(ROWS)}))
