@@ -278,7 +278,7 @@ def _position(text: Datum, part: pa.Scalar) -> Datum:
         return pc.if_else(pc.is_valid(text), pa.scalar(1, result), pa.scalar(None, result))
     before = pc.list_element(pc.split_pattern(text, wanted, max_splits=1), 0)
     position = pc.add(pc.utf8_length(before), 1).cast(result)
-    return pc.if_else(pc.match_substring(text, wanted), position, pa.scalar(0, result))
+    return pc.if_else(contains(text, wanted), position, pa.scalar(0, result))
 
 
 def _bind_split_part(name: str, arguments: Sequence[Expression]) -> Bound:
@@ -297,7 +297,8 @@ def _split_part(text: Datum, separator: pa.Scalar, index: pa.Scalar) -> Datum:
     wanted = index.as_py()
     if not separator.as_py():  # the whole text is the only part
         return text if wanted in (1, -1) else empty
-    parts = pc.split_pattern(text, separator.as_py())
+    # Arrow looks for no more separators than the wanted part has around it.
+    parts = pc.split_pattern(text, separator.as_py(), max_splits=wanted if wanted > 0 else None)
     ends = np.asarray(parts.offsets)
     starts, ends = ends[:-1], ends[1:]
     places = starts + wanted - 1 if wanted > 0 else ends + wanted
