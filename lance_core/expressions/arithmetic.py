@@ -215,6 +215,10 @@ def _unscaled(decimals: Datum, scale: int) -> Datum:
 
 def _remainder(left: Datum, right: Datum) -> Datum:
     """Return the remainder of a division, with the sign of the dividend."""
+    if isinstance(left, pa.Array) and isinstance(right, pa.Scalar) and right.is_valid:
+        divisor = right.as_py()
+        if types.is_integer(left.type) and 0 < abs(divisor) <= np.iinfo(left.type.to_pandas_dtype()).max:
+            return _integer_remainder(left, abs(divisor))
     length = len(left) if isinstance(left, pa.Array) else len(right)
     left, right = (pa.repeat(side, length) if isinstance(side, pa.Scalar) else side for side in (left, right))
     valid = pc.and_(pc.is_valid(left), pc.is_valid(right))
@@ -226,6 +230,20 @@ def _remainder(left: Datum, right: Datum) -> Datum:
     with np.errstate(all="ignore"):
         rest = np.fmod(dividend, divisor)
     return pc.if_else(valid, array_of(rest).cast(left.type), scalar_of(None, left.type))
+
+
+def _integer_remainder(left: pa.Array, divisor: int) -> pa.Array:
+    """Return the remainders of integers by a positive constant.
+
+    NumPy divides by a constant without instructions of division, but only if it rounds down.
+    """
+    numbers = numbers_of(pc.fill_null(left, scalar_of(0).cast(left.type)) if left.null_count else left)
+    constant = numbers.dtype.type(divisor)
+    rest = numbers - numbers // constant * constant
+    if types.is_signed_integer(left.type):
+        np.subtract(rest, constant, out=rest, where=(numbers < 0) & (rest != 0))
+    found = array_of(rest)
+    return pc.if_else(left.is_valid(), found, scalar_of(None, left.type)) if left.null_count else found
 
 
 def _negated(operand: Datum, data_type: pa.DataType) -> Datum:

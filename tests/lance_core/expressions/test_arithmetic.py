@@ -1,0 +1,32 @@
+"""Arithmetic on extreme numbers, as Python computes it."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lance_core.expressions.arithmetic import arithmetic
+from lance_core.expressions.evaluate import evaluate
+from lance_core.expressions.tree import Column, Literal
+from support.tables.matrix_types import INTEGERS
+
+
+@pytest.mark.parametrize("kind", INTEGERS, ids=str)
+def test_remainders_by_constants(kind: pa.DataType) -> None:
+    """They have the sign of the dividend; extremes, nulls and negative divisors among the numbers."""
+    chance = random.Random(str(kind))
+    limits = np.iinfo(kind.to_pandas_dtype())
+    extremes = [int(limits.min), int(limits.min) + 1, 0, 1, int(limits.max) - 1, int(limits.max), None]
+    numbers = extremes + [chance.randint(limits.min, limits.max) for _ in range(200)]
+    divisors = [1, 2, 3, 7, 10, int(limits.max), *([-1, -7, int(limits.min)] if limits.min else [])]
+    for divisor in [*divisors, *(chance.randint(1, limits.max) for _ in range(20))]:
+        for given in (numbers, numbers[7:]):
+            batch = pa.record_batch({"x": pa.array(given, kind)})
+            remainder = arithmetic("%", Column(("x",), kind), Literal(pa.scalar(divisor, kind)))
+            expected = [None if number is None else abs(number) % abs(divisor) for number in given]
+            signed = zip(expected, given, strict=True)
+            expected = [-rest if rest and number < 0 else rest for rest, number in signed]
+            assert evaluate(remainder, batch) == pa.array(expected, kind)
