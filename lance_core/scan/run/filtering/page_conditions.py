@@ -201,6 +201,28 @@ _OF_TRUTH = (And, Column, Comparison, IsNull, Literal, Not, Or)
 
 
 @lru_cache(maxsize=64)  # callers repeat filters
+def page_alternatives(expression: Expression) -> tuple[PageCondition, ...]:
+    """Return conditions for pages of one column each, of which a row has to meet one; none if there are none.
+
+    Alternatives on one column become one condition.
+    """
+    one = page_condition(expression)
+    if one is not None:
+        return (one,)
+    if not isinstance(expression, Or):
+        return ()
+    by_column: dict[Column, list[Expression]] = {}
+    for part in expression.parts:
+        single = page_condition(part)
+        if single is None:
+            return ()
+        by_column.setdefault(single.column, []).append(part)
+    found = [page_condition(Or(tuple(parts)) if len(parts) > 1 else parts[0]) for parts in by_column.values()]
+    # Those that pages may not answer come first, before time is spent on the others.
+    return tuple(sorted(filter(None, found), key=lambda condition: condition.is_cheap))
+
+
+@lru_cache(maxsize=64)  # as above
 def page_condition(expression: Expression) -> PageCondition | None:
     """Return the condition for pages; None if it is on several columns, or on the child of a struct."""
     named = [node for node in walk(expression) if isinstance(node, Column | ArrowExpression)]
@@ -221,12 +243,11 @@ def _numbers(expression: Expression) -> _Intervals | None:
         parts = [_numbers(part) for part in expression.parts]
         join = _Intervals.joined if isinstance(expression, And) else _Intervals.united
         return reduce(lambda one, other: None if one is None or other is None else join(one, other), parts)
-    if (
-        isinstance(expression, Not)
-        and isinstance(expression.operand, IsIn)
-        and not expression.operand.has_null
+    if isinstance(expression, Not) and (
+        isinstance(expression.operand, Comparison)
+        or (isinstance(expression.operand, IsIn) and not expression.operand.has_null)
     ):
-        found = _listed(expression.operand)
+        found = _numbers(expression.operand)
         return None if found is None else found.negated()
     if isinstance(expression, IsIn):
         return _listed(expression)

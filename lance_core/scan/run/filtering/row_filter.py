@@ -23,7 +23,7 @@ from lance_core.scan.read.columns import Column, StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets, places
 from lance_core.scan.read.row_selection import read_rows, select_rows
-from lance_core.scan.run.filtering.page_conditions import PageCondition, page_condition
+from lance_core.scan.run.filtering.page_conditions import PageCondition, page_alternatives
 from lance_core.scan.run.strategy import Strategy
 
 # If at least this share of rows is left, a column of a later condition is decoded whole, though taking rows
@@ -43,8 +43,10 @@ class Conjunct(NamedTuple):
 
     expression: Expression
     columns: tuple[int, ...]
-    on_pages: PageCondition | None
-    """Form for kernels that evaluate it without decoding the column; None unless it is on one column."""
+    on_pages: tuple[PageCondition, ...]
+    """Form for kernels that evaluate it without decoding columns: conditions on one column each, of which one
+    has to hold; none if it has no such form.
+    """
 
 
 class RowFilter:
@@ -68,7 +70,7 @@ class RowFilter:
             Conjunct(
                 part,
                 tuple(dict.fromkeys([projection.inputs[path[0]] for path in columns(part)])),
-                page_condition(part) if strategy.on_pages else None,
+                page_alternatives(part) if strategy.on_pages else (),
             )
             for part in conjuncts(condition)
         ]
@@ -78,6 +80,7 @@ class RowFilter:
             self._learning_share = _LEARNING_SHARE
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
         """Numbers of the columns that both the filter needs and the scan returns."""
+        self._inputs = projection.inputs
         self._names = {index: name for name, index in projection.inputs.items()}
         self._ordered: tuple[FragmentReader, tuple[int, ...], list[int]] | None = None
         """The latest order, of these conjuncts in this fragment: several steps ask for the same one."""
@@ -122,7 +125,7 @@ class RowFilter:
             rows = fragment.rows_at(start, places(found))
         while waiting and num_rows:
             conjunct = self.conjuncts[waiting[0]]
-            condition, taken = self._joined(waiting)
+            conditions, taken = self._joined(waiting)
             waiting = [number for number in waiting if number not in taken]
             for index in conjunct.columns:
                 if index in decoded:
@@ -136,7 +139,7 @@ class RowFilter:
                 else:
                     decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
-            expression = conjunct.expression if condition is None else condition.expression
+            expression = conditions[0].expression if len(conditions) == 1 else conjunct.expression
             masks = [evaluate.passing(expression, batch) for batch in batches_of(named, num_rows)]
             mask = masks[0] if len(masks) == 1 else pa.concat_arrays(masks)
             num_matching = mask.true_count
@@ -161,25 +164,30 @@ class RowFilter:
         if candidate.num_rows < _LEAST_ROWS:
             return False
         order = self._order(fragment, candidate)
-        return bool(order) and self._page_column(fragment, candidate, gatherer, order) is not None
+        conditions = self.conjuncts[order[0]].on_pages if order else ()
+        return bool(conditions) and all(
+            self._page_column(fragment, candidate, gatherer, condition) is not None
+            for condition in conditions
+        )
 
     def _page_column(
-        self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer, waiting: list[int]
+        self,
+        fragment: FragmentReader,
+        candidate: CandidateRange,
+        gatherer: Gatherer,
+        condition: PageCondition,
     ) -> StoredColumn | None:
-        """Return the column on whose pages the first of the waiting conditions is evaluated; None if the
-        column has to be decoded.
-        """
-        conjunct = self.conjuncts[waiting[0]]
+        """Return the column on whose pages a condition is evaluated; None if the column has to be decoded."""
+        (name,) = condition.column.path
         is_many = candidate.num_rows >= _LEAST_ROWS
         if (
             candidate.rows is not None
-            or conjunct.on_pages is None
-            or (is_many and not self.held.isdisjoint(conjunct.columns))
-            or not (is_many or conjunct.on_pages.is_cheap)
-            or gatherer.wants(self._names[conjunct.columns[0]], candidate.start, candidate.end)
+            or (is_many and self._inputs[name] in self.held)
+            or not (is_many or condition.is_cheap)
+            or gatherer.wants(name, candidate.start, candidate.end)
         ):
             return None
-        column = fragment.columns[conjunct.columns[0]]
+        column = fragment.columns[self._inputs[name]]
         return column if isinstance(column, StoredColumn) else None
 
     def _on_pages(
@@ -192,10 +200,15 @@ class RowFilter:
         found: pa.BooleanArray | None = None
         start, end = candidate.start, candidate.end
         while waiting and (found is None or found.true_count >= _LEAST_SHARE * len(found)):
-            column = self._page_column(fragment, candidate, gatherer, waiting)
-            ranges = None if column is None else column.page_ranges(start, end)
-            condition, taken = self._joined(waiting)
-            more = None if ranges is None or condition is None else condition.matches(ranges)
+            conditions, taken = self._joined(waiting)
+            more: pa.BooleanArray | None = None
+            for condition in conditions:
+                column = self._page_column(fragment, candidate, gatherer, condition)
+                ranges = None if column is None else column.page_ranges(start, end)
+                also = None if ranges is None else condition.matches(ranges)
+                more = also if more is None or also is None else pc.or_(more, also)
+                if more is None:
+                    break
             if more is None:
                 break
             found = more if found is None else pc.and_(found, more)
@@ -205,17 +218,20 @@ class RowFilter:
         live = fragment.live([found], start)
         return live[0] if len(live) == 1 else pa.concat_arrays(live)
 
-    def _joined(self, waiting: list[int]) -> tuple[PageCondition | None, list[int]]:
+    def _joined(self, waiting: list[int]) -> tuple[tuple[PageCondition, ...], list[int]]:
         """Return the first of the waiting conditions, joined with others on its column, and their numbers."""
-        condition, taken = self.conjuncts[waiting[0]].on_pages, [waiting[0]]
+        conditions, taken = self.conjuncts[waiting[0]].on_pages, [waiting[0]]
+        if len(conditions) != 1:
+            return conditions, taken
+        (condition,) = conditions
         for number in waiting[1:]:
-            other = self.conjuncts[number].on_pages
-            if condition is not None and other is not None and other.column == condition.column:
-                both = condition.joined(other)
+            others = self.conjuncts[number].on_pages
+            if len(others) == 1 and others[0].column == condition.column:
+                both = condition.joined(others[0])
                 if both is not None:
                     condition = both
                     taken.append(number)
-        return condition, taken
+        return (condition,), taken
 
     def _order(self, fragment: FragmentReader, candidate: CandidateRange) -> list[int]:
         """Return the numbers of the conjuncts to evaluate in a candidate range: guards first, and then the

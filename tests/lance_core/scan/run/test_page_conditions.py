@@ -34,7 +34,11 @@ from lance_core.expressions.tree import (
 from lance_core.file.column_readers import ColumnReader
 from lance_core.file.page_ranges import PageRange
 from lance_core.scan.run.filtering import page_conditions, row_filter
-from lance_core.scan.run.filtering.page_conditions import PageCondition, page_condition
+from lance_core.scan.run.filtering.page_conditions import (
+    PageCondition,
+    page_alternatives,
+    page_condition,
+)
 from support.files.pages import Columns
 from support.files.written import write_file
 from support.runs.draws import draws
@@ -166,6 +170,7 @@ def test_numbers_are_compared_with_constants(columns: Columns, kind: pa.DataType
                 for condition in (
                     Comparison(op, column(name), Literal(constant)),
                     Comparison(op, Literal(constant), column(name)),
+                    Not(Comparison(op, column(name), Literal(constant))),
                 ):
                     made = page_condition(condition)
                     assert made is not None
@@ -271,6 +276,17 @@ def test_truth_values_are_conditions(columns: Columns, name: str) -> None:
             compared(columns, name, condition, start, end)
 
 
+def test_alternatives_on_several_columns() -> None:
+    """Alternatives on one column are one condition, and those that may have no pages come first."""
+    truth, number, word = column("truth"), column("int32"), column("word")
+    few, many = (Comparison("<", number, Literal(pa.scalar(value, pa.int32()))) for value in (3, 5))
+    text = Comparison("=", word, Literal(pa.scalar("ab")))
+    made = page_alternatives(Or((few, truth, text, Comparison(">", number, many.right))))
+    assert [each.expression for each in made] == [text, Or((few, Comparison(">", number, many.right))), truth]
+    assert page_alternatives(Or((truth, Comparison("<", number, column("int32 nulls"))))) == ()
+    assert page_alternatives(And((truth, text))) == ()
+
+
 def test_a_condition_that_may_fail_is_not_for_all_truth_values() -> None:
     """T20: a row that another condition leaves out must not make a filter fail."""
     number = Cast(column("truth"), pa.int32(), try_cast=False)
@@ -345,6 +361,10 @@ def test_scans_use_pages(
         "f > 1 and f < 2 and n < 5000 and w like '%a%'",
         "w = 'ab' and id > 5",
         "n > 20 and b",
+        "b or n < 300",
+        "n < 300 or f > 1.9 and f < 2 or b",
+        "(n > 20 or b) and (not b or n = 7)",
+        *(("n < 300 or b or w = 'word'", "(n > 20 or b) and (w = 'ab' or n = 7)") if are_many else ()),
         "not b and n < 5000 and f > 1 and f < 2",
         "n = 7",
         "n in (7, 8, 1000) or n > 15000",
