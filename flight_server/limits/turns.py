@@ -112,7 +112,7 @@ class Turns:
             self._wake_next()
 
     def _wake_next(self) -> None:
-        """Wake the thread of the stream that is next. All others would only find out that they are not."""
+        """Notify the thread of the stream that is next. All others would only find out that they are not."""
         if self._waiting:
             self._waiting[0][2].may_be_next.notify()
 
@@ -128,7 +128,7 @@ class StreamTurns:
         self.opened = time.monotonic()
         """Time after the call of the stream itself, which must not make it rest."""
         self.may_be_next = threading.Condition(turns._lock)
-        """What the thread of this stream waits on, until this stream may be the next to get a turn."""
+        """Condition on which the thread of this stream waits until the stream may be the next to get a turn."""
         self._turns = turns
         self._num_bytes = 0
         self._latest_bytes = 0

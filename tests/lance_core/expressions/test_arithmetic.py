@@ -16,7 +16,7 @@ from support.tables.matrix_types import INTEGERS
 
 @pytest.mark.parametrize("kind", INTEGERS, ids=str)
 def test_remainders_by_constants(kind: pa.DataType) -> None:
-    """They have the sign of the dividend; extremes, nulls and negative divisors among the numbers."""
+    """Remainders have the sign of the dividend; extremes, nulls and negative divisors among the numbers."""
     chance = random.Random(str(kind))
     limits = np.iinfo(kind.to_pandas_dtype())
     extremes = [int(limits.min), int(limits.min) + 1, 0, 1, int(limits.max) - 1, int(limits.max), None]
