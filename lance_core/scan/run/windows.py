@@ -124,7 +124,8 @@ class _FragmentWindows:
             return None
         start = int(self._starts[first])
         last_row = self._last_row(start, int(num_bytes / self._bytes_per_row))
-        self._taken = max(first + 1, int(self._ends.searchsorted(last_row, side="right")))
+        # NumPy's search would release the interpreter's lock, and wait for worker threads to get it back.
+        self._taken = max(first + 1, bisect_right(self._ends, last_row, first))
         end = int(self._ends[self._taken - 1])
         cuts = self._cuts[first : self._taken + 1] - self._cuts[first]
         note_rows(self._fragment.scan.fragment_id, 1, end - start)
