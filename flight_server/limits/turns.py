@@ -32,8 +32,7 @@ class Turns:
 
     def __init__(self, processors: Processors) -> None:
         self._processors = processors
-        # The garbage collector may close the stream of another call in a thread that holds the lock.
-        self._lock = threading.RLock()
+        self._changed = threading.Condition()
         self._waiting: list[tuple[int, int, StreamTurns]] = []
         self._sending: dict[StreamTurns, float] = {}
         """Streams that have a turn, and the time at which each counts as slow."""
@@ -61,7 +60,7 @@ class Turns:
 
     def _wait(self, stream: "StreamTurns", num_bytes: int) -> None:
         """Wait for a turn to send `num_bytes`. The caller gives it back with `_end`."""
-        with self._lock:
+        with self._changed:
             # A new stream begins where the others are. A stream that did not send for long, since its client
             # was slow, catches up a little, and the others need not wait for all that it missed.
             behind = 0 if stream.sent is None else _MOST_BEHIND_BYTES
@@ -75,12 +74,12 @@ class Turns:
                     or len(self._sending) >= self.most_beside(stream)
                     or time.monotonic() < self._rest_until
                 ):
-                    stream.may_be_next.wait(self._seconds_to_next(entry))
+                    self._changed.wait(self._seconds_to_next(entry))
                     self._take_from_slow()
             finally:
                 self._waiting.remove(entry)
                 heapq.heapify(self._waiting)
-                self._wake_next()
+                self._changed.notify_all()
             self._least_sent = stream.sent
             stream.sent += num_bytes
             if not stream.is_slow:
@@ -101,20 +100,15 @@ class Turns:
         now = time.monotonic()
         for stream in [stream for stream, end in self._sending.items() if end <= now]:
             del self._sending[stream]
-            self._wake_next()
+            self._changed.notify_all()
 
     def _end(self, stream: "StreamTurns", seconds: float) -> None:
-        with self._lock:
+        with self._changed:
             if self._sending.pop(stream, None) is None:
                 return
             if self._processors.have_calls_since(stream.opened):
                 self._rest_until = time.monotonic() + min(_REST_SHARE * seconds, _LONGEST_REST_SECONDS)
-            self._wake_next()
-
-    def _wake_next(self) -> None:
-        """Notify the thread of the stream that is next. All others would only find out that they are not."""
-        if self._waiting:
-            self._waiting[0][2].may_be_next.notify()
+            self._changed.notify_all()
 
 
 class StreamTurns:
@@ -127,8 +121,6 @@ class StreamTurns:
         """Whether the client took the latest window slowly. Then its stream sends without keeping a turn."""
         self.opened = time.monotonic()
         """Time after the call of the stream itself, which must not make it rest."""
-        self.may_be_next = threading.Condition(turns._lock)
-        """Condition on which the thread of this stream waits until the stream may be the next to get a turn."""
         self._turns = turns
         self._num_bytes = 0
         self._latest_bytes = 0

@@ -221,40 +221,6 @@ def test_a_stalled_client_keeps_no_turn(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("one_turn")
-def test_a_turn_wakes_one_of_the_waiting_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    """T32: if each turn woke all streams that wait, many clients would keep the processors busy with that."""
-    num_streams, wakes = 40, 0
-    wait = threading.Condition.wait
-
-    def counted(condition: threading.Condition, timeout: float | None = None) -> bool:
-        nonlocal wakes
-        notified = wait(condition, timeout)
-        wakes += 1
-        return notified
-
-    turns = Turns(Processors(1))
-    scan = first_bytes_sent(turns)
-    scan.begin(1 << 40)  # nobody can take it away for hours
-    streams = [first_bytes_sent(turns) for _ in range(num_streams)]
-
-    def send(stream: StreamTurns) -> None:
-        stream.begin(MIB)
-        stream.end()
-
-    monkeypatch.setattr(threading.Condition, "wait", counted)
-    threads = [threading.Thread(target=send, args=[stream]) for stream in streams]
-    for thread in threads:
-        thread.start()
-    wait_until(lambda: turns.waiting == num_streams)
-    wakes = 0
-    scan.end()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    assert wakes < 4 * num_streams
-
-
-@pytest.mark.usefixtures("one_turn")
 def test_the_first_bytes_need_no_turn() -> None:
     """T32: a lookup does not wait for the scans that send."""
     turns = Turns(Processors(1))
