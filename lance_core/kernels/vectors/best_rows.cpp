@@ -11,8 +11,8 @@ LANCE_MULTIVERSION void scale_all(float* sums, size_t n, float shift, float scal
 }
 
 LANCE_MULTIVERSION void scale_each(float* sums, size_t n, float shift, const float* scales, const float* offsets,
-                                   float offset) {
-  for (size_t i = 0; i < n; ++i) sums[i] = (sums[i] + shift) * scales[i] + (offsets[i] + offset);
+                                   float share, float offset) {
+  for (size_t i = 0; i < n; ++i) sums[i] = (sums[i] + shift) * scales[i] + (offsets[i] * share + offset);
 }
 
 }  // namespace
@@ -56,7 +56,8 @@ std::vector<BestRows::Row> BestRows::sorted() const {
 void offer_rows(BestRows& best, const CodedRows& rows, const DistanceScale& scale, size_t start, size_t n,
                 float* sums) {
   if (scale.row_scales != nullptr) {
-    scale_each(sums, n, scale.shift, scale.row_scales + start, scale.row_offsets + start, scale.offset);
+    scale_each(sums, n, scale.shift, scale.row_scales + start, scale.row_offsets + start, scale.share,
+               scale.offset);
   } else {
     scale_all(sums, n, scale.shift, scale.scale, scale.offset);
   }

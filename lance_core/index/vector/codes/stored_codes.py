@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.kernels import BestRows, StoredVectors
+from lance_core.kernels import BestRows, QueriedRows, StoredVectors
 from lance_core.schema.arrow_values import numbers_of
 
 ROW_KEY = "_rowid"
@@ -42,27 +42,57 @@ class CodedRows:
 
 
 class ScannedRows(NamedTuple):
-    """Rows of one partition that a search compares.
+    """Rows of one partition, and the queries that search it.
 
     Attributes:
         partition: Number of the partition.
         rows: All rows of the partition.
         allowed: Whether each row may be found; None allows all rows.
+        queries: Numbers of the queries.
+        nearness: Number for each of the queries that says how near it is to the centroid of the partition:
+            the squared distance for `l2` and `cosine`, and the negative product for `dot`.
     """
 
     partition: int
     rows: CodedRows
     allowed: Flags | None
+    queries: npt.NDArray[np.uint32]
+    nearness: Floats
+
+    def queried(
+        self,
+        *,
+        shifts: Floats | None = None,
+        offsets: Floats | None = None,
+        shares: Floats | None = None,
+    ) -> QueriedRows:
+        """Return the rows as kernels scan them, with numbers for each of the queries."""
+        rows = self.rows
+        return QueriedRows(
+            rows.keys,
+            rows.codes,
+            self.queries,
+            self.allowed,
+            self.partition,
+            rows.row_scales,
+            rows.row_offsets,
+            shifts,
+            offsets,
+            shares,
+        )
 
 
-class Question(Protocol):
-    """One query vector, prepared for codes of one segment."""
+class Questions(Protocol):
+    """Query vectors, prepared for codes of one segment.
 
-    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
-        """Offer the allowed rows of partitions with their distances."""
+    The distances of a query do not depend on the other queries.
+    """
 
-    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
-        """Return the rows of a partition as a graph compares them with the query one by one."""
+    def scan(self, best: Sequence[BestRows], parts: Sequence[ScannedRows]) -> None:
+        """Offer the allowed rows of partitions with their distances to the best rows of their queries."""
+
+    def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
+        """Return the rows of a partition as a graph compares them with a query one by one."""
 
 
 class StoredCodes(Protocol):
@@ -79,7 +109,7 @@ class StoredCodes(Protocol):
     def load(self, batch: pa.RecordBatch, *, has_graph: bool) -> CodedRows:
         """Return the rows of a partition from the columns `ROW_KEY` and `columns`.
 
-        If `has_graph`, the result is for `Question.compare`, otherwise for `Question.scan`.
+        If `has_graph`, the result is for `Questions.compare`, otherwise for `Questions.scan`.
 
         Raises:
             CorruptFileError: A column has another type or shape.
@@ -92,8 +122,8 @@ class StoredCodes(Protocol):
             CorruptFileError: A column has another type or shape.
         """
 
-    def ask(self, vector: Array) -> Question:
-        """Return the question of a query vector. For `cosine` its norm is 1."""
+    def ask(self, vectors: Array) -> Questions:
+        """Return the questions of query vectors, one per row. For `cosine` their norms are 1."""
 
 
 @dataclass(frozen=True)
