@@ -1,8 +1,8 @@
 """Search of a segment for a batch of queries; a single query is a batch of one.
 
-The queries that search a partition are gathered, so that each partition is found once, and kernels compare its
-rows with all these queries while the rows are in the cache of the processor. The answer of each query is the
-one that it gets alone.
+The queries that search a partition are gathered, so that each partition is found once, and kernels compare
+its rows with all these queries while the rows are in the cache of the processor. The answer of each query is
+the one that it gets alone.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lance_core.index.vector.codes.stored_codes import CodedRows, Flags, Questions, ScannedRows
+from lance_core.index.vector.codes.stored_codes import CodedRows, QueryNumbers, Questions
 from lance_core.index.vector.model import SegmentModel
 from lance_core.index.vector.probes import first_probes
-from lance_core.index.vector.segment_search import Neighbours, RowKeys, SegmentQuery
+from lance_core.index.vector.segment_search import Neighbours, SegmentQuery
 from lance_core.index.vector.sums import sums_of
-from lance_core.kernels import BestRows, Graph, sorted_rows
+from lance_core.kernels import BestRows, Graph, QueriedRows, sorted_rows
 from lance_core.process.counters import note
 
 _SCANNED_BYTES = 16 << 20
 """Bytes of codes after which the partitions so far are scanned."""
 
 Numbers = npt.NDArray[np.intp]
+PartitionNumbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +58,11 @@ class BatchSearch:
         self._query = query
         self._num_queries = len(vectors)
         self._read = read
-        self._questions: Questions = model.codes.ask(vectors)
-        self._nearness = _nearness(model, vectors)
-        lengths = model.partitions.lengths
-        self._num_partitions = len(lengths)
-        filled = np.flatnonzero(lengths)
-        order = np.argsort(self._nearness[:, filled], axis=1, kind="stable")
-        self._order: npt.NDArray[np.int64] = filled[order]
+        nearness = _nearness(model, vectors)
+        self._questions: Questions = model.codes.ask(vectors, nearness)
+        self._num_partitions = len(model.partitions)
+        order = np.argsort(nearness[:, model.filled], axis=1, kind="stable")
+        self._order: PartitionNumbers = model.filled[order]
         """For each query the numbers of the partitions with rows, those with the nearest centroids first."""
 
     def found(self) -> Neighbours:
@@ -111,38 +110,36 @@ class BatchSearch:
         )
         first = min(first, most)
         # The nearest partitions of all queries come first.
-        self._offer(best, np.tile(numbers, first), self._order[numbers, :first].T.reshape(-1))
+        queries = np.repeat(numbers[np.newaxis], first, axis=0)
+        self._offer(best, queries.reshape(-1), self._order[numbers, :first].T.reshape(-1))
         for rank in range(first, most):
             numbers = np.array([n for n in numbers.tolist() if len(best[n]) < num_rows], np.intp)
             if not len(numbers):
                 break
             self._offer(best, numbers, self._order[numbers, rank])
 
-    def _offer(
-        self, best: Sequence[BestRows], queries: Numbers, partitions: npt.NDArray[np.int64]
-    ) -> None:
+    def _offer(self, best: Sequence[BestRows], queries: Numbers, partitions: PartitionNumbers) -> None:
         """Offer the rows of partitions to queries, given by pairs of their numbers."""
-        order = np.argsort(partitions, kind="stable")
-        ordered = partitions[order]
-        starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(order) else order
-        groups = dict(zip(ordered[starts].tolist(), np.split(queries[order], starts[1:]), strict=True))
-        # Rows near to a query limit the distances of further rows, so its nearest partition comes early.
-        numbers = ordered[starts[np.argsort(order[starts])]].tolist()
-        waiting: list[ScannedRows] = []
+        numbers, groups = _grouped(queries.astype(np.uint32), partitions)
+        waiting: list[QueriedRows] = []
         num_bytes = num_compared = 0
-        for number, partition in self._read(numbers):
-            rows, mine = partition.rows, groups[number]
-            allowed, num_allowed = self._allowed(rows.keys)
-            if not num_allowed:
-                continue
+        for (number, partition), mine in zip(self._read(numbers), groups, strict=True):
+            rows = partition.rows
+            allowed, num_allowed = None, len(rows.keys)
+            if self._query.allowed is not None:
+                allowed = np.ascontiguousarray(self._query.allowed(rows.keys), np.bool_)
+                num_allowed = int(np.count_nonzero(allowed))
+                if not num_allowed:
+                    continue
+                if num_allowed == len(allowed):
+                    allowed = None
             if partition.graph is not None:
                 for each in mine.tolist():
                     vectors = self._questions.compare(each, rows, number)
                     best[each].search_graph(rows.keys, allowed, vectors, partition.graph, self._width)
                 continue
             num_compared += num_allowed * len(mine)
-            nearness = self._nearness[mine, number]
-            waiting.append(ScannedRows(number, rows, allowed, mine.astype(np.uint32), nearness))
+            waiting.append(self._questions.queried(rows, number, allowed, mine))
             num_bytes += rows.codes.nbytes
             if num_bytes > _SCANNED_BYTES:
                 self._questions.scan(best, waiting)
@@ -151,14 +148,6 @@ class BatchSearch:
             self._questions.scan(best, waiting)
         note("partitions_searched", len(partitions))
         note("index_comparisons", num_compared)
-
-    def _allowed(self, keys: RowKeys) -> tuple[Flags | None, int]:
-        """Return which rows may be found, None if all may, and their number."""
-        if self._query.allowed is None:
-            return None, len(keys)
-        allowed = np.ascontiguousarray(self._query.allowed(keys), np.bool_)
-        num_allowed = int(np.count_nonzero(allowed))
-        return (None if num_allowed == len(keys) else allowed), num_allowed
 
     @property
     def _width(self) -> int:
@@ -169,8 +158,25 @@ class BatchSearch:
         return query.num_nearest + query.num_nearest // 2
 
 
+def _grouped(queries: QueryNumbers, partitions: PartitionNumbers) -> tuple[list[int], list[QueryNumbers]]:
+    """Return the distinct partitions of pairs, in the order of their first pairs, and the queries of each.
+
+    Rows near to a query limit the distances of further rows. So the nearest partitions come first.
+    """
+    if (queries == queries[0]).all():
+        return partitions.tolist(), [queries[:1]] * len(partitions)
+    order = np.argsort(partitions, kind="stable")
+    ordered, members = partitions[order], queries[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    bounds = [*starts.tolist(), len(order)]
+    turns = np.argsort(order[starts])
+    return ordered[starts[turns]].tolist(), [members[bounds[t] : bounds[t + 1]] for t in turns.tolist()]
+
+
 def _nearness(model: SegmentModel, vectors: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """Return for each query and partition a number that is less for nearer centroids; see `ScannedRows`."""
+    """Return for each query and partition a number that is less for nearer centroids; see
+    `StoredCodes.ask`.
+    """
     if model.metric == "hamming":
         return sums_of(vectors, model.points, "hamming")
     queries = np.ascontiguousarray(vectors, np.float32)

@@ -91,6 +91,8 @@ class SegmentModel:
             self.centroids, np.uint8 if is_bits else np.float32
         )
         """Centroids as queries are compared with them."""
+        self.filled = np.flatnonzero(self.partitions.lengths)
+        """Numbers of the partitions that have rows."""
 
     @property
     def num_bytes(self) -> int:

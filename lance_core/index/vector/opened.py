@@ -151,15 +151,15 @@ class OpenVectorSegment:
         return LoadedPartition(rows, read_graph(batch, entry, length, index.name))
 
 
-def _usable(
-    vectors: npt.NDArray[np.generic], metric: str
-) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+def _usable(vectors: npt.NDArray[np.generic], metric: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Return queries as the codes expect them, and their numbers, without those that nothing is near to."""
     if metric == "hamming":
         return np.ascontiguousarray(vectors, np.uint8), np.arange(len(vectors))
     values: npt.NDArray[Any] = np.asarray(vectors)
     if values.dtype != np.float64:
         values = values.astype(np.float32)
+    if metric != "cosine" and np.isfinite(values).all():
+        return np.ascontiguousarray(values), np.arange(len(values))
     is_usable = np.isfinite(values).all(axis=1)
     if metric == "cosine":
         norms = np.linalg.norm(values, axis=1, keepdims=True)

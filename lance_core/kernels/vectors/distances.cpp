@@ -11,6 +11,9 @@
 #define LANCE_POPCOUNT
 #endif
 #define LANCE_INLINE inline __attribute__((always_inline))
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
 
 namespace lance {
 namespace {
@@ -20,6 +23,7 @@ constexpr size_t kRowTile = 4;         // rows that are compared with one query 
 constexpr size_t kTransposedTile = 6;  // rows that are compared with one group of queries at once
 // From this number on, the lanes of a register hold different queries instead of different dimensions.
 constexpr size_t kFewQueries = 8;
+constexpr size_t kFewOfBytes = 3;    // up to this number, converting bytes for each query costs less than memory
 constexpr size_t kSomeQueries = 64;  // queries that are compared one by one in a call
 
 template <class T>
@@ -226,15 +230,99 @@ LANCE_INLINE void add_terms(V& total, const V& x, const V& q) {
   }
 }
 
-// The sums of `sum_tile` for up to four queries and with vectors of 64 bytes, in the same order.
-template <bool kSquares, size_t kQueries, class T>
-LANCE_INLINE void sum_wide_tile(const uint8_t* const* rows, const T* const* queries, size_t dimension, T* sums,
-                                Places places) {
-  static_assert(kRowTile == 4 && kQueries <= 4);
+// Lane 0 of each block of the result is the sum of the lanes of that block, one after the other.
+LANCE_INLINE Wide<float> add_lanes(const Wide<float>& part) {
+  auto second = __builtin_shufflevector(part, part, 1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13);
+  auto third = __builtin_shufflevector(part, part, 2, 2, 2, 2, 6, 6, 6, 6, 10, 10, 10, 10, 14, 14, 14, 14);
+  auto fourth = __builtin_shufflevector(part, part, 3, 3, 3, 3, 7, 7, 7, 7, 11, 11, 11, 11, 15, 15, 15, 15);
+  return ((part + second) + third) + fourth;
+}
+
+LANCE_INLINE Wide<double> add_lanes(const Wide<double>& part) {
+  return part + __builtin_shufflevector(part, part, 1, 1, 3, 3, 5, 5, 7, 7);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+LANCE_AVX512 LANCE_INLINE Wide<float> load_bytes(const uint8_t* from) {
+  __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  return as<Wide<float>>(_mm512_cvtepi32_ps(bytes));
+}
+#else
+LANCE_INLINE Wide<float> load_bytes(const uint8_t* from) {
+  Wide<float> to;
+  for (size_t i = 0; i < kLanes<float>; ++i) to[i] = static_cast<float>(from[i]);
+  return to;
+}
+#endif
+
+// Loads as many elements as `to` has lanes. Bytes become numbers.
+template <class Element, class T>
+LANCE_AVX512 LANCE_INLINE void load_elements(Wide<T>& to, const uint8_t* from) {
+  if constexpr (sizeof(Element) == sizeof(T)) {
+    std::memcpy(&to, from, sizeof to);
+  } else {
+    to = load_bytes(from);
+  }
+}
+
+// The first elements of a block of 16 bytes, at most as many as it has lanes. The other lanes are 0: sums are always
+// of vectors, because compilers round the terms of sums of single elements in some loops and not in others.
+template <class Element, class T>
+LANCE_AVX512 LANCE_INLINE Block16<T> load_block(const uint8_t* from, size_t count) {
+  constexpr size_t kPart = sizeof(Block16<T>) / sizeof(T);
+  Block16<T> to = {};
+  if (sizeof(Element) == sizeof(T) && count >= kPart) {
+    std::memcpy(&to, from, sizeof to);
+  } else {
+    for (size_t i = 0; i < kPart; ++i) to[i] = i < count ? static_cast<T>(load<Element>(from + i * sizeof(Element))) : 0;
+  }
+  return to;
+}
+
+template <class T>
+LANCE_AVX512 LANCE_INLINE Block16<T> load_block(const T* from, size_t count) {
+  return load_block<T, T>(reinterpret_cast<const uint8_t*>(from), count);
+}
+
+// The sums of `sum_tile` with vectors of 64 bytes.
+template <bool kSquares, class Element, class T>
+LANCE_AVX512 LANCE_INLINE void sum_wide_tile(const uint8_t* const* rows, const T* query, size_t dimension, T* sums) {
+  static_assert(kRowTile == 4);
   using V = Wide<T>;
   using Part = Block16<T>;
   constexpr size_t kPart = sizeof(Part) / sizeof(T);
-  V total[kRowTile][4] = {};
+  V total[kRowTile] = {};
+  size_t i = 0;
+  for (; i + kLanes<T> <= dimension; i += kLanes<T>) {
+    V q;
+    std::memcpy(&q, query + i, sizeof q);
+    for (size_t r = 0; r < kRowTile; ++r) {
+      V x;
+      load_elements<Element, T>(x, rows[r] + i * sizeof(Element));
+      add_terms<kSquares>(total[r], x, q);
+    }
+  }
+  V part = add_blocks(total);  // a block per row
+  for (; i < dimension; i += kPart) {
+    Part q = load_block(query + i, dimension - i), x[kRowTile];
+    for (size_t r = 0; r < kRowTile; ++r) {
+      x[r] = load_block<Element, T>(rows[r] + i * sizeof(Element), dimension - i);
+    }
+    add_terms<kSquares>(part, joined(joined(x[0], x[1]), joined(x[2], x[3])), joined(joined(q, q), joined(q, q)));
+  }
+  V found = add_lanes(part);
+  for (size_t r = 0; r < kRowTile; ++r) sums[r] = found[kPart * r];
+}
+
+// The sums of `sum_wide_tile` for four queries, in the same order.
+template <bool kSquares, class T>
+LANCE_AVX512 LANCE_INLINE void sum_square_tile(const uint8_t* const* rows, const T* const* queries, size_t dimension, T* sums,
+                                  Places places) {
+  constexpr size_t kQueries = 4;
+  using V = Wide<T>;
+  using Part = Block16<T>;
+  constexpr size_t kPart = sizeof(Part) / sizeof(T);
+  V total[kRowTile][kQueries] = {};
   size_t i = 0;
   for (; i + kLanes<T> <= dimension; i += kLanes<T>) {
     V q[kQueries];
@@ -247,25 +335,17 @@ LANCE_INLINE void sum_wide_tile(const uint8_t* const* rows, const T* const* quer
   }
   V parts[kRowTile];  // a block per query
   for (size_t r = 0; r < kRowTile; ++r) parts[r] = add_blocks(total[r]);
-  for (; i + kPart <= dimension; i += kPart) {
-    Part q[4] = {};
-    for (size_t k = 0; k < kQueries; ++k) std::memcpy(&q[k], queries[k] + i, sizeof(Part));
+  for (; i < dimension; i += kPart) {
+    Part q[kQueries];
+    for (size_t k = 0; k < kQueries; ++k) q[k] = load_block(queries[k] + i, dimension - i);
     V all = joined(joined(q[0], q[1]), joined(q[2], q[3]));
     for (size_t r = 0; r < kRowTile; ++r) {
-      Part x;
-      std::memcpy(&x, rows[r] + i * sizeof(T), sizeof x);
+      Part x = load_block<T, T>(rows[r] + i * sizeof(T), dimension - i);
       add_terms<kSquares>(parts[r], joined(joined(x, x), joined(x, x)), all);
     }
   }
-  alignas(kLaneBytes) T found[4 * kRowTile];
+  alignas(kLaneBytes) T found[kQueries * kRowTile];
   add_lanes(parts, found);
-  for (; i < dimension; ++i) {
-    for (size_t k = 0; k < kQueries; ++k) {
-      for (size_t r = 0; r < kRowTile; ++r) {
-        add_terms<kSquares>(found[k * kRowTile + r], load<T>(rows[r] + i * sizeof(T)), queries[k][i]);
-      }
-    }
-  }
   for (size_t k = 0; k < kQueries; ++k) {
     for (size_t r = 0; r < kRowTile; ++r) {
       sums[r * places.row_step + k * places.query_step] = found[k * kRowTile + r];
@@ -275,27 +355,52 @@ LANCE_INLINE void sum_wide_tile(const uint8_t* const* rows, const T* const* quer
 
 // Sums of the queries one by one: the sum of a row and a query is the same whatever the other rows and queries are.
 // The rows are a multiple of `kRowTile`.
-template <size_t kBytes, bool kSquares, class T>
-LANCE_INLINE void sum_each(const uint8_t* const* rows, size_t num_rows, const T* const* queries, size_t num_queries,
-                           size_t dimension, T* sums, Places places) {
-  for (size_t row = 0; row < num_rows; row += kRowTile) {
-    T* of_rows = sums + row * places.row_step;
-    if constexpr (kBytes == kLaneBytes) {
-      size_t query = 0;
-      for (; query + 4 <= num_queries; query += 4) {
-        sum_wide_tile<kSquares, 4>(rows + row, queries + query, dimension, of_rows + query * places.query_step, places);
-      }
-      for (; query < num_queries; ++query) {
-        sum_wide_tile<kSquares, 1>(rows + row, queries + query, dimension, of_rows + query * places.query_step, places);
-      }
-    } else {
+template <size_t kBytes, bool kSquares>
+struct SumEach {
+  template <class T>
+  static LANCE_INLINE void run(const uint8_t* const* rows, size_t num_rows, const T* const* queries,
+                               size_t num_queries, size_t dimension, T* sums, Places places) {
+    for (size_t row = 0; row < num_rows; row += kRowTile) {
       for (size_t query = 0; query < num_queries; ++query) {
         T found[kRowTile];
         sum_tile<kBytes, kSquares>(rows + row, queries[query], dimension, found);
-        for (size_t r = 0; r < kRowTile; ++r) of_rows[r * places.row_step + query * places.query_step] = found[r];
+        T* to = sums + row * places.row_step + query * places.query_step;
+        for (size_t r = 0; r < kRowTile; ++r) to[r * places.row_step] = found[r];
       }
     }
   }
+};
+
+template <bool kSquares>
+struct SumEach<kLaneBytes, kSquares> {
+  template <class T, class Element = T>
+  static LANCE_AVX512 LANCE_INLINE void run(const uint8_t* const* rows, size_t num_rows, const T* const* queries,
+                                            size_t num_queries, size_t dimension, T* sums, Places places) {
+    for (size_t row = 0; row < num_rows; row += kRowTile) {
+      T* of_rows = sums + row * places.row_step;
+      size_t query = 0;
+      for (; sizeof(Element) == sizeof(T) && query + 4 <= num_queries; query += 4) {
+        sum_square_tile<kSquares>(rows + row, queries + query, dimension, of_rows + query * places.query_step, places);
+      }
+      for (; query < num_queries; ++query) {
+        T found[kRowTile];
+        sum_wide_tile<kSquares, Element>(rows + row, queries[query], dimension, found);
+        T* to = of_rows + query * places.query_step;
+        for (size_t r = 0; r < kRowTile; ++r) to[r * places.row_step] = found[r];
+      }
+    }
+  }
+};
+
+// Rows of bytes that are converted where they are compared, for processors with vectors of 64 bytes.
+LANCE_AVX512 void byte_squares_each(const uint8_t* const* rows, size_t num_rows, const float* const* queries,
+                                    size_t num_queries, size_t dimension, float* sums, Places places) {
+  SumEach<kLaneBytes, true>::run<float, uint8_t>(rows, num_rows, queries, num_queries, dimension, sums, places);
+}
+
+LANCE_AVX512 void byte_products_each(const uint8_t* const* rows, size_t num_rows, const float* const* queries,
+                                     size_t num_queries, size_t dimension, float* sums, Places places) {
+  SumEach<kLaneBytes, false>::run<float, uint8_t>(rows, num_rows, queries, num_queries, dimension, sums, places);
 }
 
 // Sums of all groups of queries. The rows are a multiple of `kTransposedTile`.
@@ -341,23 +446,29 @@ LANCE_INLINE void sum_squares(const uint8_t* const* rows, size_t num_rows, size_
   }
 }
 
-#define LANCE_SUMS(T, NAME, SQUARES)                                                                                  \
+#define LANCE_EACH(T, NAME, SQUARES)                                                                                  \
+  LANCE_BY_WIDTH(NAME,                                                                                                \
+                 (const uint8_t* const* rows, size_t num_rows, const T* const* queries, size_t num_queries,           \
+                  size_t dimension, T* sums, Places places),                                                          \
+                 (rows, num_rows, queries, num_queries, dimension, sums, places),                                     \
+                 SumEach<kBytes, SQUARES>::run(rows, num_rows, queries, num_queries, dimension, sums, places))
+LANCE_EACH(float, squares32_each, true)
+LANCE_EACH(float, products32_each, false)
+LANCE_EACH(double, squares64_each, true)
+LANCE_EACH(double, products64_each, false)
+#undef LANCE_EACH
+
+#define LANCE_GROUPS(T, NAME, SQUARES)                                                                                \
   LANCE_BY_WIDTH(                                                                                                     \
-      NAME##_each,                                                                                                    \
-      (const uint8_t* const* rows, size_t num_rows, const T* const* queries, size_t num_queries, size_t dimension,    \
-       T* sums, Places places),                                                                                       \
-      (rows, num_rows, queries, num_queries, dimension, sums, places),                                                \
-      sum_each<kBytes, SQUARES>(rows, num_rows, queries, num_queries, dimension, sums, places))                       \
-  LANCE_BY_WIDTH(                                                                                                     \
-      NAME##_groups,                                                                                                  \
+      NAME,                                                                                                           \
       (const uint8_t* const* rows, size_t num_rows, const T* queries, size_t row_length, size_t dimension, T* sums),  \
       (rows, num_rows, queries, row_length, dimension, sums),                                                         \
       sum_groups<kBytes, SQUARES>(rows, num_rows, queries, row_length, dimension, sums))
-LANCE_SUMS(float, squares32, true)
-LANCE_SUMS(float, products32, false)
-LANCE_SUMS(double, squares64, true)
-LANCE_SUMS(double, products64, false)
-#undef LANCE_SUMS
+LANCE_GROUPS(float, squares32_groups, true)
+LANCE_GROUPS(float, products32_groups, false)
+LANCE_GROUPS(double, squares64_groups, true)
+LANCE_GROUPS(double, products64_groups, false)
+#undef LANCE_GROUPS
 
 LANCE_BY_WIDTH(lengths32, (const uint8_t* const* rows, size_t num_rows, size_t dimension, float* sums),
                (rows, num_rows, dimension, sums), sum_squares<kBytes>(rows, num_rows, dimension, sums))
@@ -404,10 +515,24 @@ LANCE_MULTIVERSION void widen_bfloat16(const uint8_t* from, size_t n, float* to)
   }
 }
 
-LANCE_MULTIVERSION void widen_uint8(const uint8_t* from, size_t n, float* to) {
+LANCE_AVX512 void widen_many_bytes(const uint8_t* from, size_t n, float* to) {
+  size_t i = 0;
+  for (; i + kLanes<float> <= n; i += kLanes<float>) {
+    Wide<float> values = load_bytes(from + i);
+    std::memcpy(to + i, &values, sizeof values);
+  }
+  for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
+}
+
+LANCE_MULTIVERSION void widen_some_bytes(const uint8_t* from, size_t n, float* to) {
   for (size_t i = 0; i < n; ++i) {
     to[i] = static_cast<float>(from[i]);
   }
+}
+
+void widen_uint8(const uint8_t* from, size_t n, float* to) {
+  // Compilers convert bytes in many steps if they have to find the vectors themselves.
+  return vector_bytes() == kLaneBytes ? widen_many_bytes(from, n, to) : widen_some_bytes(from, n, to);
 }
 
 LANCE_MULTIVERSION void widen_uint16(const uint8_t* from, size_t n, float* to) {
@@ -482,12 +607,17 @@ Comparison::Comparison(Bytes queries, size_t dimension, Element element, Metric 
   row_length_ = num_queries_;
   is_transposed_ = !is_hamming && !one_by_one && num_queries_ >= kFewQueries;
   if (is_hamming) {
-    queries_.assign(queries.data, queries.data + queries.size);
+    keep(queries);
   } else if (element == Element::float64) {
     prepare<double>(queries);
   } else {
     prepare<float>(queries);
   }
+}
+
+void Comparison::keep(Bytes queries) {
+  queries_ = Block(queries.size);
+  copy_bytes(queries_.data(), queries.data, queries.size);
 }
 
 template <class T>
@@ -501,12 +631,13 @@ void Comparison::prepare(Bytes queries) {
     lengths_.push_back(std::sqrt(sum));
   }
   if (!is_transposed_) {
-    queries_.assign(queries.data, queries.data + queries.size);
+    keep(queries);
     return;
   }
   row_length_ = round_up(num_queries_, kLanes<T>);
   lengths_.resize(metric_ == Metric::cosine ? row_length_ : 0);
-  queries_.resize(row_length_ * dimension_ * sizeof(T));
+  queries_ = Block(row_length_ * dimension_ * sizeof(T));
+  std::fill(queries_.data(), queries_.data() + queries_.size(), 0);
   for (size_t query = 0; query < num_queries_; ++query) {
     uint8_t* group = queries_.data() + query / kLanes<T> * kLaneBytes * dimension_;
     for (size_t i = 0; i < dimension_; ++i) {
@@ -523,31 +654,43 @@ size_t Comparison::scratch_bytes() const {
   bool is_wide = element_ == Element::float64;
   size_t sums = kMostRows * (row_length_ + 1) * (is_wide ? 8 : 4);
   bool is_widened = !is_wide && element_ != Element::float32;
-  return sums + (is_widened ? kMostRows * dimension_ * 4 : 0);
+  return kLaneBytes + sums + (is_widened ? kMostRows * round_up(dimension_, kLanes<float>) * 4 : 0);
 }
 
 template <class T>
 void Comparison::compare_sums(const uint8_t* const* given, size_t num_rows, const Target& target,
                               uint8_t* scratch) const noexcept {
   static_assert(kMostRows % kRowTile == 0 && kMostRows % kTransposedTile == 0);
-  T* sums = reinterpret_cast<T*>(scratch);
+  // Vectors that cross lines of the cache are written and read slowly.
+  scratch = reinterpret_cast<uint8_t*>(round_up(reinterpret_cast<uintptr_t>(scratch), kLaneBytes));
+  size_t padded = round_up(dimension_, kLanes<float>);
+  bool is_widened = sizeof(T) != bytes_of(element_);
+  T* sums = reinterpret_cast<T*>(scratch) + (is_widened ? kMostRows * padded : 0);
   T* lengths = sums + kMostRows * row_length_;
   const uint8_t* rows[kMostRows];
-  if (sizeof(T) == bytes_of(element_)) {
-    std::copy(given, given + num_rows, rows);
-  } else {
-    float* widened = reinterpret_cast<float*>(lengths + kMostRows);
-    for (size_t row = 0; row < num_rows; ++row) {
-      widen(element_, given[row], dimension_, widened + row * dimension_);
-      rows[row] = reinterpret_cast<const uint8_t*>(widened + row * dimension_);
-    }
-  }
-  // A tile has more rows than are left: the last row is compared again, and the result is not used.
-  size_t filled = round_up(num_rows, is_transposed_ ? kTransposedTile : kRowTile);
-  std::fill(rows + num_rows, rows + filled, rows[num_rows - 1]);
-  const T* queries = reinterpret_cast<const T*>(queries_.data());
   bool is_l2 = metric_ == Metric::l2;
   constexpr bool is_float = sizeof(T) == 4;
+  // For few queries, bytes are converted where they are compared. Cosine needs the lengths of the rows, too.
+  bool are_bytes = is_float && element_ == Element::uint8 && !is_transposed_ && metric_ != Metric::cosine &&
+                   target.num_queries <= kFewOfBytes && lance::vector_bytes() == kLaneBytes;
+  // A tile has more rows than are left: the last row is compared again, and the result is not used.
+  size_t filled = round_up(num_rows, is_transposed_ ? kTransposedTile : kRowTile);
+  const uint8_t* const* compared = rows;
+  if (are_bytes || !is_widened) {
+    if (filled == num_rows) {
+      compared = given;
+    } else {
+      std::copy(given, given + num_rows, rows);
+    }
+  } else {
+    float* widened = reinterpret_cast<float*>(scratch);
+    for (size_t row = 0; row < num_rows; ++row) {
+      widen(element_, given[row], dimension_, widened + row * padded);
+      rows[row] = reinterpret_cast<const uint8_t*>(widened + row * padded);
+    }
+  }
+  std::fill(rows + num_rows, rows + filled, rows[num_rows - 1]);
+  const T* queries = reinterpret_cast<const T*>(queries_.data());
   auto groups = [&](auto... arguments) {
     if constexpr (is_float) {
       (is_l2 ? squares32_groups : products32_groups)(arguments...);
@@ -557,19 +700,20 @@ void Comparison::compare_sums(const uint8_t* const* given, size_t num_rows, cons
   };
   auto each = [&](auto... arguments) {
     if constexpr (is_float) {
+      if (are_bytes) return (is_l2 ? byte_squares_each : byte_products_each)(arguments...);
       (is_l2 ? squares32_each : products32_each)(arguments...);
     } else {
       (is_l2 ? squares64_each : products64_each)(arguments...);
     }
   };
   if (is_transposed_) {
-    groups(rows, filled, queries, row_length_, dimension_, sums);
+    groups(compared, filled, queries, row_length_, dimension_, sums);
   }
   const T* some[kSomeQueries];
   for (size_t first = 0; !is_transposed_ && first < target.num_queries; first += kSomeQueries) {
     size_t count = std::min(kSomeQueries, target.num_queries - first);
     for (size_t i = 0; i < count; ++i) some[i] = queries + target.number(first + i) * dimension_;
-    each(rows, filled, some, count, dimension_, sums + first * target.places.query_step, target.places);
+    each(compared, filled, some, count, dimension_, sums + first * target.places.query_step, target.places);
   }
   float* distances = target.distances;
   if (is_l2 || metric_ == Metric::product) {
@@ -580,9 +724,9 @@ void Comparison::compare_sums(const uint8_t* const* given, size_t num_rows, cons
     }
   } else {
     if constexpr (is_float) {
-      lengths32(rows, num_rows, dimension_, lengths);
+      lengths32(compared, num_rows, dimension_, lengths);
     } else {
-      lengths64(rows, num_rows, dimension_, lengths);
+      lengths64(compared, num_rows, dimension_, lengths);
     }
     for (size_t row = 0; row < num_rows; ++row) {
       double length = std::sqrt(static_cast<double>(lengths[row]));

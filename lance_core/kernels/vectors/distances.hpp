@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/common.hpp"
+#include "base/pool.hpp"
 
 namespace lance {
 
@@ -52,6 +53,7 @@ class Comparison {
  private:
   struct Target;
 
+  void keep(Bytes queries);
   template <class T>
   void prepare(Bytes queries);
   void compare_with(const uint8_t* const* rows, size_t num_rows, const Target& target, uint8_t* scratch) const noexcept;
@@ -64,8 +66,8 @@ class Comparison {
   size_t num_queries_;
   size_t row_length_;
   bool is_transposed_ = false;    // groups of queries are stored dimension by dimension
-  std::vector<uint8_t> queries_;  // in the order in which they are read
-  std::vector<double> lengths_;   // of the queries, for cosine
+  Block queries_;                // in the order in which they are read
+  std::vector<double> lengths_;  // of the queries, for cosine
 };
 
 }  // namespace lance

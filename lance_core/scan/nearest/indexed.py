@@ -216,6 +216,8 @@ class IndexedSearch:
 
     def _groups(self, numbers: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
         """Return query vectors in groups that are searched side by side, each group at once."""
+        if len(numbers) < 2:
+            return [numbers]
         num_threads = -(-num_workers() // len(self._segments))
         num_groups = max(num_threads, -(-len(numbers) // _MOST_GROUPED))
         return np.array_split(numbers, min(num_groups, len(numbers)))
@@ -258,7 +260,7 @@ class IndexedSearch:
 
     def _exact_of_all(self, row_ids: Keys, addresses: Keys) -> Candidates:
         """Return rows as candidates of every query, with their exact distances; see `_exact`."""
-        comparer = Comparer(self._query, self._metric)
+        comparer = Comparer(self._query, self._metric, one_by_one=True)
         distances = self._distances(comparer, addresses)
         num_queries = self._query.num_queries
         found = Candidates(
@@ -296,20 +298,21 @@ class IndexedSearch:
         while True:
             found = covering.segment.nearest(asked)
             located = self._located(numbers, covering, found)
+            if len(located.queries) == len(found.queries):
+                break
+            # Some rows are deleted, or have moved out of the covered fragments since the index was built.
             num_located = np.bincount(located.queries, minlength=len(query.numbers))[numbers]
             num_found = np.bincount(found.queries, minlength=len(numbers))
             lacks = (num_located < num_rows) & (num_found >= asked.num_nearest)
             if not lacks.any():
                 break
-            # Some rows are deleted, or have moved out of the covered fragments since the index was built.
             rounds.append(located.at(are_among(numbers[~lacks].astype(np.int32), located.queries)))
             numbers = numbers[lacks]
             asked = replace(asked, vectors=asked.vectors[lacks], num_nearest=2 * asked.num_nearest)
         if rounds:
             located = join([*rounds, located])
-            located = located.at(np.argsort(located.queries, kind="stable"))
-        nearest = first_of_each(located, num_rows)
-        return nearest if query.is_batch else nearest._replace(queries=np.zeros_like(nearest.queries))
+            located = first_of_each(located.at(np.argsort(located.queries, kind="stable")), num_rows)
+        return located if query.is_batch else located._replace(queries=np.zeros_like(located.queries))
 
     def _allowed(self, covering: CoveringSegment, matching: KeySet | None) -> Allowed | None:
         """Return the test for row keys of a segment that decides which rows may be found."""
@@ -334,14 +337,15 @@ class IndexedSearch:
         """Return the answer of a segment to some query vectors with the addresses of its rows, without rows
         that do not exist.
         """
-        queries, keys, distances = found
-        queries = numbers[queries].astype(np.int32)
+        places, keys, distances = found
+        queries: npt.NDArray[np.int32] = numbers[places].astype(np.int32)
         if self._snapshot.manifest.has_stable_row_ids:
             addresses, is_there = self._finder.located(keys)
             is_there &= are_among(covering.sorted_ids, fragments_of(addresses))
         else:
             addresses, is_there = keys, self._finder.are_live(keys, covering.sorted_ids)
-        return Candidates(queries, distances, keys, addresses).at(is_there)
+        located = Candidates(queries, distances, keys, addresses)
+        return located if is_there.all() else located.at(is_there)
 
     def _exact(self, candidates: Candidates) -> Candidates:
         """Return candidates with their exact distances, without those beyond the bounds of the search."""

@@ -12,8 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, ScannedRows
-from lance_core.kernels import BestRows, Comparison, StoredVectors, scan_compared
+from lance_core.index.vector.codes.stored_codes import (
+    Array,
+    CodedRows,
+    CodeModel,
+    Flags,
+    Floats,
+    QueryNumbers,
+)
+from lance_core.kernels import BestRows, Comparison, QueriedRows, StoredVectors, scan_compared
 
 COLUMN = "flat"
 
@@ -57,7 +64,7 @@ class PlainCodes:
     def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
-    def ask(self, vectors: Array) -> PlainQuestions:
+    def ask(self, vectors: Array, nearness: Floats) -> PlainQuestions:
         # Unit vectors of cosine are at the distance 1 - product.
         return PlainQuestions("dot" if self._model.metric == "cosine" else self._model.metric, vectors)
 
@@ -70,14 +77,20 @@ class PlainQuestions:
         self._vectors = vectors
         self._comparison: Comparison | None = None
 
-    def scan(self, best: Sequence[BestRows], parts: Sequence[ScannedRows]) -> None:
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
         if self._comparison is None:
-            kind = parts[0].rows.codes.dtype
-            queries = self._as(kind)
+            kind = rows.codes.dtype
+            vectors = self._as(kind)
             self._comparison = Comparison(
-                queries.data, queries.shape[1], str(kind), self._metric, one_by_one=True
+                vectors.data, vectors.shape[1], str(kind), self._metric, one_by_one=True
             )
-        scan_compared(best, [part.queried() for part in parts], self._comparison)
+        return rows.queried(partition, allowed, queries)
+
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
+        assert self._comparison is not None
+        scan_compared(best, rows, self._comparison)
 
     def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
         return StoredVectors.plain(self._metric, rows.codes, self._as(rows.codes.dtype)[query])

@@ -23,13 +23,14 @@ from lance_core.index.vector.codes.stored_codes import (
     Array,
     CodedRows,
     CodeModel,
+    Flags,
     Floats,
-    ScannedRows,
+    QueryNumbers,
     with_codes,
 )
 from lance_core.index.vector.layouts import scanned, transposed_back
 from lance_core.index.vector.partitions import read_tensor
-from lance_core.kernels import BestRows, Block, StoredVectors
+from lance_core.kernels import BestRows, Block, QueriedRows, StoredVectors
 from lance_core.proto import index_pb2
 
 COLUMN = "__pq_code"
@@ -87,7 +88,7 @@ class ProductCodes:
         codes = self._model.bytes_of(batch, COLUMN, self.bytes_per_row)
         return with_codes(batch, COLUMN, transposed_back(codes))
 
-    def ask(self, vectors: Array) -> ProductQuestions:
+    def ask(self, vectors: Array, nearness: Floats) -> ProductQuestions:
         queries = np.ascontiguousarray(vectors, np.float32)
         return ProductQuestions(self, queries, self._model.metric, self._model.halving)
 
@@ -105,11 +106,16 @@ class ProductQuestions:
     metric: str
     scale: float
 
-    def scan(self, best: Sequence[BestRows], parts: Sequence[ScannedRows]) -> None:
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        return rows.queried(partition, allowed, queries)
+
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
         codes = self.codes
         kernels.scan_product_codes(
             best,
-            [part.queried() for part in parts],
+            rows,
             self.vectors,
             codes.columns_first,
             codes.num_sub_vectors,

@@ -23,8 +23,9 @@ from lance_core.index.vector.codes.stored_codes import (
     Array,
     CodedRows,
     CodeModel,
+    Flags,
     Floats,
-    ScannedRows,
+    QueryNumbers,
     with_codes,
 )
 from lance_core.index.vector.layouts import scanned, unpacked
@@ -114,7 +115,7 @@ class RotatedCodes:
         codes = self._model.bytes_of(batch, SIGNS, self._model.dimension // 8)
         return with_codes(batch, SIGNS, unpacked(codes))
 
-    def ask(self, vectors: Array) -> RotatedQuestions:
+    def ask(self, vectors: Array, nearness: Floats) -> RotatedQuestions:
         queries, rotation = np.ascontiguousarray(vectors, np.float32), self.rotation
         if isinstance(rotation, MatrixRotation):
             turned = sums_of(queries, rotation.matrix, "product")
@@ -122,7 +123,7 @@ class RotatedCodes:
             turned = rotation(queries)
         middle = 2.0 ** (self.num_bits - 1) - 0.5
         shifts = (-middle * turned.astype(np.float64).sum(axis=1)).astype(np.float32)
-        return RotatedQuestions(self, turned, shifts, self._model.metric, self._model.halving)
+        return RotatedQuestions(self, turned, shifts, nearness, self._model)
 
 
 class RotatedQuestions:
@@ -132,15 +133,23 @@ class RotatedQuestions:
     """
 
     def __init__(
-        self, codes: RotatedCodes, turned: Floats, shifts: Floats, metric: str, halving: float
+        self, codes: RotatedCodes, turned: Floats, shifts: Floats, nearness: Floats, model: CodeModel
     ) -> None:
-        """Prepare rotated queries. `shifts` are added to their products with codes."""
-        self._codes = codes
+        """Prepare rotated queries.
+
+        Args:
+            codes: The codes that are asked.
+            turned: The queries.
+            shifts: Numbers that are added to the products of the queries with codes.
+            nearness: See `StoredCodes.ask`.
+            model: Facts about the codes.
+        """
+        self._norms = codes.norms
         self._shifts = shifts
-        self._metric = metric
-        self._halving = halving
+        self._nearness = nearness
+        self._model = model
         self._num_tables = turned.shape[1] // 4
-        self._tables: Floats | None = None
+        self._tables: Floats = np.empty(0, np.float32)
         self._comparison: Comparison | None = None
         if codes.num_bits == 1:
             elements = turned.reshape(len(turned), -1, 4, 1)
@@ -150,20 +159,22 @@ class RotatedQuestions:
             kind = "uint16" if codes.num_bits == MOST_BITS else "uint8"
             self._comparison = Comparison(turned.data, turned.shape[1], kind, "product", one_by_one=True)
 
-    def scan(self, best: Sequence[BestRows], parts: Sequence[ScannedRows]) -> None:
-        rows = [self._queried(part) for part in parts]
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        shifts, nearness = self._shifts[queries], self._nearness[queries, partition]
+        if self._model.metric != "dot":
+            offsets = nearness * np.float32(self._model.halving)
+            return rows.queried(partition, allowed, queries, shifts, offsets)
+        products, norm = -nearness, self._norms[partition]
+        shares = products / norm if norm else np.zeros_like(products)
+        return rows.queried(partition, allowed, queries, shifts, 1 - shares - products, shares)
+
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
         if self._comparison is not None:
             scan_compared(best, rows, self._comparison)
         else:
             scan_lookups(best, rows, self._tables, self._num_tables, 4)
-
-    def _queried(self, part: ScannedRows) -> QueriedRows:
-        shifts = self._shifts[part.queries]
-        if self._metric != "dot":
-            return part.queried(shifts=shifts, offsets=part.nearness * np.float32(self._halving))
-        products, norm = -part.nearness, self._codes.norms[part.partition]
-        shares = products / norm if norm else np.zeros_like(products)
-        return part.queried(shifts=shifts, offsets=1 - shares - products, shares=shares)
 
     def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
         raise UnsupportedFeatureError("a graph over RaBitQ codes")

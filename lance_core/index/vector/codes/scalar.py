@@ -20,11 +20,12 @@ from lance_core.index.vector.codes.stored_codes import (
     Array,
     CodedRows,
     CodeModel,
+    Flags,
     Floats,
-    ScannedRows,
+    QueryNumbers,
 )
 from lance_core.index.vector.layouts import Codes
-from lance_core.kernels import BestRows, Comparison, StoredVectors, scan_compared
+from lance_core.kernels import BestRows, Comparison, QueriedRows, StoredVectors, scan_compared
 
 COLUMN = "__sq_code"
 NUM_BITS = 8
@@ -89,7 +90,7 @@ class ScalarCodes:
     def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
-    def ask(self, vectors: Array) -> ScalarQuestions | ScalarProductQuestions:
+    def ask(self, vectors: Array, nearness: Floats) -> ScalarQuestions | ScalarProductQuestions:
         step = self.bounds.step
         if self._model.metric == "dot":
             queries = np.ascontiguousarray(vectors, np.float32)
@@ -113,8 +114,13 @@ class ScalarQuestions:
     comparison: Comparison
     scale: float
 
-    def scan(self, best: Sequence[BestRows], parts: Sequence[ScannedRows]) -> None:
-        scan_compared(best, [part.queried() for part in parts], self.comparison, self.scale)
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        return rows.queried(partition, allowed, queries)
+
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
+        scan_compared(best, rows, self.comparison, self.scale)
 
     def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
         return StoredVectors.scalar_codes(rows.codes, self.codes[query], self.scale)
@@ -129,8 +135,12 @@ class ScalarProductQuestions:
     scale: float
     offsets: Floats
 
-    def scan(self, best: Sequence[BestRows], parts: Sequence[ScannedRows]) -> None:
-        rows = [part.queried(offsets=self.offsets[part.queries]) for part in parts]
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        return rows.queried(partition, allowed, queries, offsets=self.offsets[queries])
+
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
         scan_compared(best, rows, self.comparison, self.scale)
 
     def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ ROW_KEY = "_rowid"
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
+QueryNumbers = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,42 +41,24 @@ class CodedRows:
         arrays = (self.keys, self.codes, self.row_scales, self.row_offsets)
         return sum(array.nbytes for array in arrays if array is not None)
 
-
-class ScannedRows(NamedTuple):
-    """Rows of one partition, and the queries that search it.
-
-    Attributes:
-        partition: Number of the partition.
-        rows: All rows of the partition.
-        allowed: Whether each row may be found; None allows all rows.
-        queries: Numbers of the queries.
-        nearness: Number for each of the queries that says how near it is to the centroid of the partition:
-            the squared distance for `l2` and `cosine`, and the negative product for `dot`.
-    """
-
-    partition: int
-    rows: CodedRows
-    allowed: Flags | None
-    queries: npt.NDArray[np.uint32]
-    nearness: Floats
-
     def queried(
         self,
-        *,
+        partition: int,
+        allowed: Flags | None,
+        queries: QueryNumbers,
         shifts: Floats | None = None,
         offsets: Floats | None = None,
         shares: Floats | None = None,
     ) -> QueriedRows:
-        """Return the rows as kernels scan them, with numbers for each of the queries."""
-        rows = self.rows
+        """Return the rows as kernels scan them; see `Questions.queried` and `QueriedRows`."""
         return QueriedRows(
-            rows.keys,
-            rows.codes,
-            self.queries,
-            self.allowed,
-            self.partition,
-            rows.row_scales,
-            rows.row_offsets,
+            self.keys,
+            self.codes,
+            queries,
+            allowed,
+            partition,
+            self.row_scales,
+            self.row_offsets,
             shifts,
             offsets,
             shares,
@@ -88,8 +71,20 @@ class Questions(Protocol):
     The distances of a query do not depend on the other queries.
     """
 
-    def scan(self, best: Sequence[BestRows], parts: Sequence[ScannedRows]) -> None:
-        """Offer the allowed rows of partitions with their distances to the best rows of their queries."""
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        """Return the rows of a partition for `scan`.
+
+        Args:
+            rows: All rows of the partition.
+            partition: Number of the partition.
+            allowed: Whether each row may be found; None allows all rows.
+            queries: Numbers of the queries that search the partition.
+        """
+
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
+        """Offer the allowed rows with their distances to the best rows of their queries."""
 
     def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
         """Return the rows of a partition as a graph compares them with a query one by one."""
@@ -122,8 +117,14 @@ class StoredCodes(Protocol):
             CorruptFileError: A column has another type or shape.
         """
 
-    def ask(self, vectors: Array) -> Questions:
-        """Return the questions of query vectors, one per row. For `cosine` their norms are 1."""
+    def ask(self, vectors: Array, nearness: Floats) -> Questions:
+        """Return the questions of query vectors.
+
+        Args:
+            vectors: One query per row. For `cosine` their norms are 1.
+            nearness: A number for each query and partition, which is less for nearer centroids: the squared
+                distance for `l2` and `cosine`, the negative product for `dot`.
+        """
 
 
 @dataclass(frozen=True)
