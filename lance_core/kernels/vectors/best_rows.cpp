@@ -15,6 +15,13 @@ LANCE_MULTIVERSION void scale_each(float* sums, size_t n, float shift, const flo
   for (size_t i = 0; i < n; ++i) sums[i] = (sums[i] + shift) * scales[i] + (offsets[i] * share + offset);
 }
 
+// Whether a number is at most `limit`.
+LANCE_MULTIVERSION bool has_at_most(const float* numbers, size_t n, float limit) {
+  uint32_t found = 0;
+  for (size_t i = 0; i < n; ++i) found |= numbers[i] <= limit ? 1u : 0u;
+  return found != 0;
+}
+
 }  // namespace
 
 void BestRows::offer(float distance, uint64_t key) {
@@ -61,6 +68,7 @@ void offer_rows(BestRows& best, const CodedRows& rows, const DistanceScale& scal
   } else {
     scale_all(sums, n, scale.shift, scale.scale, scale.offset);
   }
+  if (!has_at_most(sums, n, best.limit())) return;
   for (size_t i = 0; i < n; ++i) {
     if (sums[i] <= best.limit() && (rows.allowed == nullptr || rows.allowed[start + i] != 0)) {
       best.offer(sums[i], rows.keys[start + i]);

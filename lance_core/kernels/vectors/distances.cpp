@@ -314,10 +314,10 @@ LANCE_AVX512 LANCE_INLINE void sum_wide_tile(const uint8_t* const* rows, const T
   for (size_t r = 0; r < kRowTile; ++r) sums[r] = found[kPart * r];
 }
 
-// The sums of `sum_wide_tile` for four queries, in the same order.
+// The sums of `sum_wide_tile` for up to four queries, in the same order. There are four pointers to queries.
 template <bool kSquares, class T>
-LANCE_AVX512 LANCE_INLINE void sum_square_tile(const uint8_t* const* rows, const T* const* queries, size_t dimension, T* sums,
-                                  Places places) {
+LANCE_AVX512 LANCE_INLINE void sum_square_tile(const uint8_t* const* rows, const T* const* queries, size_t count,
+                                               size_t dimension, T* sums, Places places) {
   constexpr size_t kQueries = 4;
   using V = Wide<T>;
   using Part = Block16<T>;
@@ -346,7 +346,7 @@ LANCE_AVX512 LANCE_INLINE void sum_square_tile(const uint8_t* const* rows, const
   }
   alignas(kLaneBytes) T found[kQueries * kRowTile];
   add_lanes(parts, found);
-  for (size_t k = 0; k < kQueries; ++k) {
+  for (size_t k = 0; k < count; ++k) {
     for (size_t r = 0; r < kRowTile; ++r) {
       sums[r * places.row_step + k * places.query_step] = found[k * kRowTile + r];
     }
@@ -379,8 +379,11 @@ struct SumEach<kLaneBytes, kSquares> {
     for (size_t row = 0; row < num_rows; row += kRowTile) {
       T* of_rows = sums + row * places.row_step;
       size_t query = 0;
-      for (; sizeof(Element) == sizeof(T) && query + 4 <= num_queries; query += 4) {
-        sum_square_tile<kSquares>(rows + row, queries + query, dimension, of_rows + query * places.query_step, places);
+      for (; sizeof(Element) == sizeof(T) && query + 1 < num_queries; query += 4) {
+        size_t count = std::min<size_t>(4, num_queries - query);
+        const T* some[4];
+        for (size_t k = 0; k < 4; ++k) some[k] = queries[query + std::min(k, count - 1)];
+        sum_square_tile<kSquares>(rows + row, some, count, dimension, of_rows + query * places.query_step, places);
       }
       for (; query < num_queries; ++query) {
         T found[kRowTile];

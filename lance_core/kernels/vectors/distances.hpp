@@ -25,7 +25,7 @@ size_t bytes_of(Element element);
 class Comparison {
  public:
   // Most rows of one call of `compare`.
-  static constexpr size_t kMostRows = 24;
+  static constexpr size_t kMostRows = 48;
 
   // Queries are float64 for vectors of float64, bytes for hamming, else float32. Copies the queries.
   // With `one_by_one`, the distances of a query do not depend on the other queries. Without it, the distances of many
