@@ -366,8 +366,8 @@ void bind_vector_index(nb::module_& m) {
         AllQueriedRows all = checked(rows, best, bits == 8 ? num_sub_vectors : num_sub_vectors / 2, num_queries);
         if (!centroids.is_none()) {
           size_t num_centroids = centroid_source.bytes().size / sizeof(float) / asked.dimension;
-          asked.centroids = elements<float>(centroid_source.bytes(), times(num_centroids, asked.dimension),
-                                            "elements of centroids");
+          asked.centroids =
+              elements<float>(centroid_source.bytes(), times(num_centroids, asked.dimension), "elements of centroids");
           for (const QueriedRows* each : all) {
             if (each->partition >= num_centroids) corrupt("partition %zu of %zu", each->partition, num_centroids);
           }

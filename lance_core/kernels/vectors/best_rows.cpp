@@ -63,8 +63,7 @@ std::vector<BestRows::Row> BestRows::sorted() const {
 void offer_rows(BestRows& best, const CodedRows& rows, const DistanceScale& scale, size_t start, size_t n,
                 float* sums) {
   if (scale.row_scales != nullptr) {
-    scale_each(sums, n, scale.shift, scale.row_scales + start, scale.row_offsets + start, scale.share,
-               scale.offset);
+    scale_each(sums, n, scale.shift, scale.row_scales + start, scale.row_offsets + start, scale.share, scale.offset);
   } else {
     scale_all(sums, n, scale.shift, scale.scale, scale.offset);
   }

@@ -274,7 +274,8 @@ LANCE_AVX512 LANCE_INLINE Block16<T> load_block(const uint8_t* from, size_t coun
   if (sizeof(Element) == sizeof(T) && count >= kPart) {
     std::memcpy(&to, from, sizeof to);
   } else {
-    for (size_t i = 0; i < kPart; ++i) to[i] = i < count ? static_cast<T>(load<Element>(from + i * sizeof(Element))) : 0;
+    for (size_t i = 0; i < kPart; ++i)
+      to[i] = i < count ? static_cast<T>(load<Element>(from + i * sizeof(Element))) : 0;
   }
   return to;
 }
@@ -358,8 +359,8 @@ LANCE_AVX512 LANCE_INLINE void sum_square_tile(const uint8_t* const* rows, const
 template <size_t kBytes, bool kSquares>
 struct SumEach {
   template <class T>
-  static LANCE_INLINE void run(const uint8_t* const* rows, size_t num_rows, const T* const* queries,
-                               size_t num_queries, size_t dimension, T* sums, Places places) {
+  static LANCE_INLINE void run(const uint8_t* const* rows, size_t num_rows, const T* const* queries, size_t num_queries,
+                               size_t dimension, T* sums, Places places) {
     for (size_t row = 0; row < num_rows; row += kRowTile) {
       for (size_t query = 0; query < num_queries; ++query) {
         T found[kRowTile];
@@ -449,11 +450,11 @@ LANCE_INLINE void sum_squares(const uint8_t* const* rows, size_t num_rows, size_
   }
 }
 
-#define LANCE_EACH(T, NAME, SQUARES)                                                                                  \
-  LANCE_BY_WIDTH(NAME,                                                                                                \
-                 (const uint8_t* const* rows, size_t num_rows, const T* const* queries, size_t num_queries,           \
-                  size_t dimension, T* sums, Places places),                                                          \
-                 (rows, num_rows, queries, num_queries, dimension, sums, places),                                     \
+#define LANCE_EACH(T, NAME, SQUARES)                                                                        \
+  LANCE_BY_WIDTH(NAME,                                                                                      \
+                 (const uint8_t* const* rows, size_t num_rows, const T* const* queries, size_t num_queries, \
+                  size_t dimension, T* sums, Places places),                                                \
+                 (rows, num_rows, queries, num_queries, dimension, sums, places),                           \
                  SumEach<kBytes, SQUARES>::run(rows, num_rows, queries, num_queries, dimension, sums, places))
 LANCE_EACH(float, squares32_each, true)
 LANCE_EACH(float, products32_each, false)
@@ -461,11 +462,11 @@ LANCE_EACH(double, squares64_each, true)
 LANCE_EACH(double, products64_each, false)
 #undef LANCE_EACH
 
-#define LANCE_GROUPS(T, NAME, SQUARES)                                                                                \
-  LANCE_BY_WIDTH(                                                                                                     \
-      NAME,                                                                                                           \
-      (const uint8_t* const* rows, size_t num_rows, const T* queries, size_t row_length, size_t dimension, T* sums),  \
-      (rows, num_rows, queries, row_length, dimension, sums),                                                         \
+#define LANCE_GROUPS(T, NAME, SQUARES)                                                                               \
+  LANCE_BY_WIDTH(                                                                                                    \
+      NAME,                                                                                                          \
+      (const uint8_t* const* rows, size_t num_rows, const T* queries, size_t row_length, size_t dimension, T* sums), \
+      (rows, num_rows, queries, row_length, dimension, sums),                                                        \
       sum_groups<kBytes, SQUARES>(rows, num_rows, queries, row_length, dimension, sums))
 LANCE_GROUPS(float, squares32_groups, true)
 LANCE_GROUPS(float, products32_groups, false)

@@ -65,7 +65,7 @@ class Comparison {
   Metric metric_;
   size_t num_queries_;
   size_t row_length_;
-  bool is_transposed_ = false;    // groups of queries are stored dimension by dimension
+  bool is_transposed_ = false;   // groups of queries are stored dimension by dimension
   Block queries_;                // in the order in which they are read
   std::vector<double> lengths_;  // of the queries, for cosine
 };
