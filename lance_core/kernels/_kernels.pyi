@@ -933,7 +933,7 @@ class KeySet:
         """Return for each key (uint64) a byte: 1 if the key is in the set, else 0."""
 
 class BestRows:
-    """The rows with the smallest distances, at most `count`; of equal distances the smallest keys.
+    """The rows with the smallest distances to a query, at most `count`; of equal distances the smallest keys.
 
     Distances that are NaN, below `lower`, or not below `upper` are left out. The methods offer the rows of a
     partition: `keys` are uint64, `allowed` has a byte per row that is 0 for rows to leave out.
@@ -944,74 +944,6 @@ class BestRows:
     @property
     def are_distinct(self) -> bool:
         """Whether no two of the rows have the same key."""
-
-    def offer(self, keys: _Numbers, allowed: _Numbers | None, distances: _Numbers) -> None:
-        """Offer rows with distances of float32."""
-
-    def scan_lookups(
-        self,
-        keys: _Numbers,
-        allowed: _Numbers | None,
-        codes: _Numbers,
-        table: _Numbers,
-        num_sub_vectors: int,
-        bits: int,
-        scale: float = 1.0,
-        offset: float = 0.0,
-        row_scales: _Numbers | None = None,
-        row_offsets: _Numbers | None = None,
-        shift: float = 0.0,
-    ) -> None:
-        """Offer rows with the sums of the table entries that their codes select.
-
-        The codes are stored byte by byte: the first bytes of all rows, then the second bytes, ...
-        The distance is `(sum + shift) * scale + offset`. Rows may have their own scales, and more offsets.
-        """
-
-    def scan_product_codes(
-        self,
-        partitions: Sequence[tuple[_Numbers, _Numbers | None, _Numbers, int]],
-        query: _Numbers,
-        codebook: _Numbers,
-        num_sub_vectors: int,
-        bits: int,
-        scale: float,
-        offset: float,
-        centroids: _Numbers | None = None,
-    ) -> None:
-        """Offer the rows of partitions: `lookup_table` and `scan_lookups` of each partition in one call.
-
-        Args:
-            partitions: Keys, allowed rows, codes, and number of each partition.
-            query: float32.
-            codebook: See `lookup_table`.
-            num_sub_vectors: Number of sub-vectors.
-            bits: Bits of a code, 4 or 8.
-            scale: See `scan_lookups`.
-            offset: See `scan_lookups`.
-            centroids: Centroid of each partition, float32. Codes are those of the differences to the
-                centroid, and the table is that for `l2`. Without centroids it is that for `dot`, of the query
-                itself.
-        """
-
-    def scan_products(
-        self,
-        keys: _Numbers,
-        allowed: _Numbers | None,
-        codes: _Numbers,
-        query: _Numbers,
-        scale: float = 1.0,
-        offset: float = 0.0,
-        row_scales: _Numbers | None = None,
-        row_offsets: _Numbers | None = None,
-        shift: float = 0.0,
-    ) -> None:
-        """Offer rows with the products of their codes, a byte per dimension, and a query of float32."""
-
-    def scan_code_distances(
-        self, keys: _Numbers, allowed: _Numbers | None, codes: _Numbers, query: _Numbers, scale: float
-    ) -> None:
-        """Offer rows with the squared distances of their codes and the code of a query, times `scale`."""
 
     def scan_plain(self, keys: _Numbers, allowed: _Numbers | None, vectors: StoredVectors) -> None:
         """Offer all rows with their distances."""
@@ -1027,8 +959,103 @@ class BestRows:
     def merge(self, other: BestRows) -> None:
         """Offer the rows of another collection."""
 
-    def sorted(self) -> tuple[Block, Block]:
-        """Return the keys (uint64) and the distances (float32), nearest first."""
+class QueriedRows:
+    """The rows of a partition, and the queries that search it. Keeps the buffers, and does not copy them."""
+
+    def __init__(
+        self,
+        keys: _Numbers,
+        codes: _Numbers,
+        queries: _Numbers,
+        allowed: _Numbers | None = None,
+        partition: int = 0,
+        row_scales: _Numbers | None = None,
+        row_offsets: _Numbers | None = None,
+        shifts: _Numbers | None = None,
+        offsets: _Numbers | None = None,
+        shares: _Numbers | None = None,
+    ) -> None:
+        """Name the rows, whose distances are `(sum + shift) * row_scale + (row_offset * share + offset)`.
+
+        Args:
+            keys: uint64, one per row.
+            codes: Codes or vectors in the layout of the scan.
+            queries: uint32, numbers of the queries.
+            allowed: A byte per row that is 0 for rows to leave out. None: all rows are allowed.
+            partition: Number of the partition.
+            row_scales: float32, one per row. None: the scale of the scan.
+            row_offsets: float32, one per row, exactly if there are scales of rows.
+            shifts: float32, one per query. None: 0.
+            offsets: float32, one per query, added to the offset of the scan. None: 0.
+            shares: float32, one per query. None: 1.
+        """
+
+def scan_compared(
+    best: Sequence[BestRows],
+    rows: Sequence[QueriedRows],
+    comparison: Comparison,
+    scale: float = 1.0,
+    offset: float = 0.0,
+) -> None:
+    """Offer rows to the best rows of their queries, with the distances of `comparison`, times `scale`.
+
+    The queries of `comparison` are compared one by one. Its vectors are the codes, row after row.
+    """
+
+def scan_lookups(
+    best: Sequence[BestRows],
+    rows: Sequence[QueriedRows],
+    tables: _Numbers,
+    num_sub_vectors: int,
+    bits: int,
+    scale: float = 1.0,
+    offset: float = 0.0,
+) -> None:
+    """Offer rows to the best rows of their queries, with the sums of the table entries that codes select.
+
+    Args:
+        best: One for each query.
+        rows: The codes are in blocks of 64 rows, the last one of fewer. A block has the first bytes of its
+            rows, then their second bytes, ...
+        tables: float32, [query][sub-vector][code].
+        num_sub_vectors: Number of sub-vectors.
+        bits: Bits of a code, 4 or 8.
+        scale: Scale of rows that have no scales of their own.
+        offset: Added to all distances.
+    """
+
+def scan_product_codes(
+    best: Sequence[BestRows],
+    rows: Sequence[QueriedRows],
+    queries: _Numbers,
+    codebook: _Numbers,
+    num_sub_vectors: int,
+    bits: int,
+    scale: float,
+    offset: float,
+    centroids: _Numbers | None = None,
+) -> None:
+    """Offer rows to the best rows of their queries: `scan_lookups` with tables that it makes.
+
+    Args:
+        best: One for each query.
+        rows: See `scan_lookups`.
+        queries: float32, one after the other.
+        codebook: See `lookup_table`.
+        num_sub_vectors: See `scan_lookups`.
+        bits: See `scan_lookups`.
+        scale: See `scan_lookups`.
+        offset: See `scan_lookups`.
+        centroids: Centroid of each partition, float32. Codes are those of the differences to the centroid,
+            and the tables are those for `l2`. Without centroids they are those for `dot`, of the queries
+            themselves.
+    """
+
+def sorted_rows(best: Sequence[BestRows]) -> tuple[Block, Block, list[int]]:
+    """Return the keys (uint64) and the distances (float32) of all best rows, and their numbers.
+
+    The rows of the first query come first. Those of a query are in order, nearest first.
+    """
 
 def lookup_table(metric: str, query: _Numbers, codebook: _Numbers, num_sub_vectors: int) -> Block:
     """Return the terms of distances: squared distances for `l2`, negative products for `dot`.
@@ -1324,14 +1351,18 @@ class Comparison:
     """Queries, and how they are compared with the vectors of a column; thread-safe.
 
     Distances are float32: `l2` is squared, `cosine` is 1 - cosine (NaN if a vector has only zeros), `dot` is
-    1 - product, `hamming` is the number of different bits.
+    1 - product, `hamming` is the number of different bits, `product` is the product itself.
     """
 
-    def __init__(self, queries: _Bytes, dimension: int, element: str, metric: str) -> None:
+    def __init__(
+        self, queries: _Bytes, dimension: int, element: str, metric: str, one_by_one: bool = False
+    ) -> None:
         """Copy queries of `dimension` elements each.
 
-        `element` is the type of the column: float16, bfloat16, float32, float64, uint8 or int8. Queries are
-        float64 for float64, bytes for the metric `hamming`, which compares uint8 only, and else float32.
+        `element` is the type of the column: float16, bfloat16, float32, float64, uint8, int8 or uint16.
+        Queries are float64 for float64, bytes for the metric `hamming`, which compares uint8 only, and else
+        float32. With `one_by_one`, the distances of a query do not depend on the other queries. Without it,
+        the distances of 8 or more queries may have other last digits, and short vectors are compared faster.
         """
 
     @property

@@ -1,7 +1,9 @@
 """Vector indices: files that find the vectors nearest to a query without reading all vectors.
 
-segment_search.py    the question that a search asks one segment, and what the segment answers
+segment_search.py    the queries of a search to one segment, and what the segment answers
 opened.py            a segment that answers
+batch_search.py      one search of a segment for all queries
+sums.py              distances that do not depend on how many queries there are
 model.py             the description of a segment in its files
 partitions.py        rows and centroids of the partitions
 probes.py            how many partitions a search reads

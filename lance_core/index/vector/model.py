@@ -87,12 +87,12 @@ class SegmentModel:
             )
         )
         is_bits = self.metric == "hamming"
-        self.points: npt.NDArray[Any] = self.centroids.astype(np.uint8 if is_bits else np.float32)
+        self.points: npt.NDArray[Any] = np.ascontiguousarray(
+            self.centroids, np.uint8 if is_bits else np.float32
+        )
         """Centroids as queries are compared with them."""
-        self.norms: npt.NDArray[Any] | None = None
-        if self.metric in ("l2", "cosine"):
-            with np.errstate(over="ignore", invalid="ignore"):
-                self.norms = (self.points**2).sum(axis=1)
+        self.filled = np.flatnonzero(self.partitions.lengths)
+        """Numbers of the partitions that have rows."""
 
     @property
     def num_bytes(self) -> int:

@@ -10,7 +10,7 @@ Source: docs/format.md, "Index files".
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,35 +20,15 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.index.segments import OpenSegment
-from lance_core.index.vector.codes.stored_codes import (
-    ROW_KEY,
-    CodedRows,
-    Question,
-    ScannedRows,
-    row_keys,
-)
+from lance_core.index.vector.batch_search import BatchSearch, LoadedPartition
+from lance_core.index.vector.codes.stored_codes import ROW_KEY, row_keys
 from lance_core.index.vector.graphs import NEIGHBORS, NODE, read_graph
 from lance_core.index.vector.model import AUXILIARY_FILE, INDEX_FILE, SegmentModel
-from lance_core.index.vector.probes import first_probes
 from lance_core.index.vector.segment_search import Neighbours, SegmentQuery
-from lance_core.kernels import BestRows, Graph
 from lance_core.pool import run_all
-from lance_core.process.counters import note
 
 _MOST_PARTITIONS = 64
 """Most partitions that the cache is asked for at once."""
-_SCANNED_BYTES = 16 << 20
-"""Bytes of codes after which the partitions so far are scanned."""
-
-
-@dataclass(frozen=True, slots=True)
-class _LoadedPartition:
-    rows: CodedRows
-    graph: Graph | None
-
-    @property
-    def num_bytes(self) -> int:
-        return self.rows.num_bytes + (0 if self.graph is None else self.graph.num_bytes)
 
 
 class OpenVectorSegment:
@@ -126,113 +106,32 @@ class OpenVectorSegment:
         A distance that is beyond a float of 32 bits becomes infinite. One that is not a number is left out.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._nearest(query)
+            vectors, numbers = _usable(query.vectors, self.metric)
+            if not len(numbers) or not len(self._model.partitions):
+                return _NOTHING
+            found = BatchSearch(self._model, query, vectors, self._partitions).found()
+            return found._replace(queries=numbers[found.queries])
 
-    def _nearest(self, query: SegmentQuery) -> Neighbours:
-        model = self._model
-        vector = _usable(query.vector, self.metric)
-        if vector is None or not len(model.partitions):
-            return _NOTHING
-        question = model.codes.ask(vector)
-        wanted = query.num_nearest
-        while True:
-            best = BestRows(wanted, query.lower, query.upper)
-            searched_all = self._search(best, vector, question, query, wanted)
-            found_keys, found_distances = best.sorted()
-            keys = np.frombuffer(memoryview(found_keys), np.uint64)
-            distances = np.frombuffer(memoryview(found_distances), np.float32)
-            if best.are_distinct:
-                return Neighbours(keys, distances)
-            # Rows with several vectors appear several times, nearest first.
-            _, first = np.unique(keys, return_index=True)
-            first = np.sort(first)[: query.num_nearest]
-            if len(first) == query.num_nearest or (len(keys) < wanted and searched_all):
-                return Neighbours(keys[first], distances[first])
-            wanted *= 2
-
-    def _search(
-        self, best: BestRows, vector: npt.NDArray[Any], question: Question, query: SegmentQuery, wanted: int
-    ) -> bool:
-        """Offer the rows of the partitions that are searched. Return whether further ones may not be."""
-        partitions = self._model.partitions
-        order = self._by_nearness(vector)
-        order = order[partitions.lengths[order] > 0]
-        most = len(order) if query.maximum_probes is None else min(len(order), query.maximum_probes)
-        first = first_probes(query.num_nearest, len(partitions), query.minimum_probes, query.search_effort)
-        chosen = order[: min(first, most)]
-        self._prefetch(chosen)
-        self._offer(best, chosen.tolist(), question, query)
-        for number in order[len(chosen) : most].tolist():
-            if len(best) >= wanted:
-                return False
-            self._offer(best, [number], question, query)
-        return True
-
-    def _offer(self, best: BestRows, numbers: Sequence[int], question: Question, query: SegmentQuery) -> None:
-        """Offer the rows of partitions: as many partitions at once as are not too much memory."""
-        waiting: list[ScannedRows] = []
-        num_bytes = num_compared = 0
-        for number, partition in self._partitions(numbers):
-            rows = partition.rows
-            allowed, num_allowed = None, len(rows.keys)
-            if query.allowed is not None:
-                allowed = np.ascontiguousarray(query.allowed(rows.keys), np.bool_)
-                num_allowed = int(np.count_nonzero(allowed))
-                if not num_allowed:
-                    continue
-                if num_allowed == len(allowed):
-                    allowed = None
-            if partition.graph is not None:
-                width = query.num_nearest + query.num_nearest // 2
-                if query.candidates is not None:
-                    width = max(query.candidates, query.num_nearest)
-                best.search_graph(rows.keys, allowed, question.compare(rows, number), partition.graph, width)
-                continue
-            num_compared += num_allowed
-            waiting.append(ScannedRows(number, rows, allowed))
-            num_bytes += rows.codes.nbytes
-            if num_bytes > _SCANNED_BYTES:
-                question.scan(best, waiting)
-                waiting, num_bytes = [], 0
-        if waiting:
-            question.scan(best, waiting)
-        note("partitions_searched", len(numbers))
-        note("index_comparisons", num_compared)
-
-    def _by_nearness(self, vector: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Return the numbers of all partitions, those with the nearest centroids first."""
-        model = self._model
-        if model.metric == "hamming":
-            distances = np.bitwise_count(model.points ^ vector).sum(axis=1, dtype=np.int64)
-        else:
-            distances = model.points @ vector.astype(np.float32) * np.float32(-1)
-            if model.norms is not None:
-                distances = model.norms + 2 * distances
-        return np.argsort(distances, kind="stable")
-
-    def _prefetch(self, numbers: npt.NDArray[np.int64]) -> None:
-        """Read partitions side by side if the storage is remote."""
-        if self._segment.storage.is_remote and len(numbers) > 1:
-            run_all([partial(self._partition, number) for number in numbers.tolist()], is_remote=True)
-
-    def _partitions(self, numbers: Sequence[int]) -> Iterator[tuple[int, _LoadedPartition]]:
+    def _partitions(self, numbers: Sequence[int]) -> Iterator[tuple[int, LoadedPartition]]:
         """Yield partitions with their numbers. The cache is asked for many of them at once."""
         for start in range(0, len(numbers), _MOST_PARTITIONS):
             some = numbers[start : start + _MOST_PARTITIONS]
+            if self._segment.storage.is_remote and len(some) > 1:
+                run_all([partial(self._partition, number) for number in some], is_remote=True)
             found = self._segment.find_each([("partition", number) for number in some])
             for place, number in enumerate(some):
                 kept, found[place] = found[place], None  # a partition that is done with may leave the cache
-                if not isinstance(kept, _LoadedPartition):
+                if not isinstance(kept, LoadedPartition):
                     loaded = self._load(number)
                     kept = self._segment.keep(("partition", number), loaded, loaded.num_bytes)
                 yield number, kept
 
-    def _partition(self, number: int) -> _LoadedPartition:
+    def _partition(self, number: int) -> LoadedPartition:
         return self._segment.kept(
             ("partition", number), lambda: self._load(number), lambda loaded: loaded.num_bytes
         )
 
-    def _load(self, number: int) -> _LoadedPartition:
+    def _load(self, number: int) -> LoadedPartition:
         model = self._model
         start, length = int(model.partitions.starts[number]), int(model.partitions.lengths[number])
         file = self._segment.open_file(AUXILIARY_FILE)
@@ -242,29 +141,31 @@ class OpenVectorSegment:
         )
         rows = replace(rows, keys=self._segment.present(rows.keys))
         if model.graph_rows is None:
-            return _LoadedPartition(rows, None)
+            return LoadedPartition(rows, None)
         start, size = int(model.graph_rows.starts[number]), int(model.graph_rows.lengths[number])
         index = self._segment.open_file(INDEX_FILE)
         batch = index.read(start, start + size, (NODE, NEIGHBORS))
         entry = model.graph_settings[number].get("entry_point", 0)
         if isinstance(entry, bool) or not isinstance(entry, int) or not 0 <= entry < length:
             raise CorruptFileError("entry point of a graph", file=index.name, expected=length, found=entry)
-        return _LoadedPartition(rows, read_graph(batch, entry, length, index.name))
+        return LoadedPartition(rows, read_graph(batch, entry, length, index.name))
 
 
-def _usable(vector: npt.NDArray[np.generic], metric: str) -> npt.NDArray[Any] | None:
-    """Return a query as the codes expect it; None if nothing is near to it."""
+def _usable(vectors: npt.NDArray[np.generic], metric: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
+    """Return queries as the codes expect them, and their numbers, without those that nothing is near to."""
     if metric == "hamming":
-        return np.ascontiguousarray(vector, np.uint8)
-    values: npt.NDArray[Any] = np.asarray(vector)
+        return np.ascontiguousarray(vectors, np.uint8), np.arange(len(vectors))
+    values: npt.NDArray[Any] = np.asarray(vectors)
     if values.dtype != np.float64:
         values = values.astype(np.float32)
-    if not np.isfinite(values).all():
-        return None
-    if metric != "cosine":
-        return values
-    norm = np.linalg.norm(values)
-    return values / norm if norm else None
+    if metric != "cosine" and np.isfinite(values).all():
+        return np.ascontiguousarray(values), np.arange(len(values))
+    is_usable = np.isfinite(values).all(axis=1)
+    if metric == "cosine":
+        norms = np.linalg.norm(values, axis=1, keepdims=True)
+        is_usable &= norms[:, 0] != 0
+        values = values / np.where(norms, norms, 1)
+    return np.ascontiguousarray(values[is_usable]), np.flatnonzero(is_usable)
 
 
-_NOTHING = Neighbours(np.empty(0, np.uint64), np.empty(0, np.float32))
+_NOTHING = Neighbours(np.empty(0, np.intp), np.empty(0, np.uint64), np.empty(0, np.float32))

@@ -1,4 +1,4 @@
-"""Question of a vector search to one segment of a vector index, and the answer of the segment.
+"""Queries of a vector search to one segment of a vector index, and the answer of the segment.
 
 `lance_core.scan.nearest` asks every segment of an index, searches the fragments that no segment covers, and
 joins the answers.
@@ -19,14 +19,15 @@ RowKeys = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class SegmentQuery:
-    """One query vector for one segment.
+    """Query vectors for one segment, which are searched with the same options.
 
     Attributes:
-        vector: The query, one dimension, not normalised. Its type is float32 for vectors of float16, float32
-            or int8, float64 for float64, and uint8 for vectors that are compared by `hamming`.
-        num_nearest: Most rows of the answer, 1 or more; the factor of a refinement is included.
-        minimum_probes: Fewest partitions to search; None leaves the number to the segment.
-        maximum_probes: Most partitions to search; None means all, if too few rows are found in fewer.
+        vectors: The queries, one per row, not normalised. Their type is float32 for vectors of float16,
+            float32 or int8, float64 for float64, and uint8 for vectors that are compared by `hamming`.
+        num_nearest: Most rows for each query, 1 or more; the factor of a refinement is included.
+        minimum_probes: Fewest partitions to search for a query; None leaves the number to the segment.
+        maximum_probes: Most partitions to search for a query; None means all, if too few rows are found in
+            fewer.
         search_effort: Share of the work of a whole search, 0 to 1; None means 0.5. See docs/vector-search.md.
         candidates: Nodes that a graph keeps while it is searched (`ef`); None leaves the number to the
             segment.
@@ -37,7 +38,7 @@ class SegmentQuery:
             the segment covers, and that meet a filter that applies before the search. None allows all rows.
     """
 
-    vector: npt.NDArray[np.generic]
+    vectors: npt.NDArray[np.generic]
     num_nearest: int
     minimum_probes: int | None = None
     maximum_probes: int | None = None
@@ -50,8 +51,13 @@ class SegmentQuery:
 
 
 class Neighbours(NamedTuple):
-    """Rows near to a query, nearest first; rows of equal distance in the order of their keys."""
+    """Rows near to queries, query by query, nearest first; rows of equal distance in the order of their keys.
 
+    All arrays have one entry per row.
+    """
+
+    queries: npt.NDArray[np.intp]
+    """Numbers of the queries."""
     keys: RowKeys
     distances: npt.NDArray[np.float32]
     """On the scale of exact distances: squared for `l2`, 1 - cosine for `cosine`, 1 - product for `dot`.
@@ -75,9 +81,10 @@ class VectorSegment(Protocol):
         """Whether the distances of answers are exact. Otherwise they are estimates from codes."""
 
     def nearest(self, query: SegmentQuery) -> Neighbours:
-        """Return the nearest rows among those in the partitions that are searched.
+        """Return the nearest rows of each query among those in the partitions that are searched for it.
 
-        A row key appears once, also if the row has several vectors.
+        The rows of a query are those that it finds alone. A row key appears once for a query, also if the row
+        has several vectors.
 
         Raises:
             CorruptFileError: A file of the segment contradicts the format.

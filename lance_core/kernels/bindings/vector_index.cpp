@@ -6,7 +6,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <deque>
+#include <algorithm>
 #include <memory>
 
 #include "base/pool.hpp"
@@ -75,28 +75,66 @@ class PyRows {
   CodedRows rows_;
 };
 
-// Common and, if given, own scales and offsets of the rows of a partition.
-class PyScale {
+// Rows of a partition, the queries that search them, and the buffers of both.
+class PyQueriedRows {
  public:
-  PyScale(float scale, float offset, nb::handle row_scales, nb::handle row_offsets, float shift, size_t num_rows)
-      : scales_(row_scales), offsets_(row_offsets) {
-    scale_.shift = shift;
-    scale_.scale = scale;
-    scale_.offset = offset;
+  PyQueriedRows(nb::handle keys, nb::handle codes, nb::handle queries, nb::handle allowed, size_t partition,
+                nb::handle row_scales, nb::handle row_offsets, nb::handle shifts, nb::handle offsets, nb::handle shares)
+      : keys_(keys, allowed),
+        codes_(codes),
+        queries_(queries),
+        row_scales_(row_scales),
+        row_offsets_(row_offsets),
+        shifts_(shifts),
+        offsets_(offsets),
+        shares_(shares) {
+    rows_.rows = *keys_;
+    rows_.codes = codes_.bytes();
+    rows_.partition = partition;
+    rows_.num_queries = queries_.bytes().size / sizeof(uint32_t);
+    rows_.queries = elements<uint32_t>(queries_.bytes(), rows_.num_queries, "numbers of queries");
     if (!row_scales.is_none()) {
-      scale_.row_scales = elements<float>(scales_.bytes(), num_rows, "scales of rows");
-      scale_.row_offsets = elements<float>(offsets_.bytes(), num_rows, "offsets of rows");
+      rows_.row_scales = elements<float>(row_scales_.bytes(), rows_.rows.size, "scales of rows");
+      rows_.row_offsets = elements<float>(row_offsets_.bytes(), rows_.rows.size, "offsets of rows");
     }
+    rows_.shifts = one_per_query(shifts, shifts_, "shifts of queries");
+    rows_.offsets = one_per_query(offsets, offsets_, "offsets of queries");
+    rows_.shares = one_per_query(shares, shares_, "shares of queries");
   }
-  const DistanceScale& operator*() const { return scale_; }
+
+  // Returns the rows if they have `bytes_per_row` bytes of codes each, and no more queries than these.
+  const QueriedRows* checked(size_t bytes_per_row, size_t num_queries) const {
+    elements<uint8_t>(rows_.codes, times(rows_.rows.size, bytes_per_row), "codes");
+    for (size_t i = 0; i < rows_.num_queries; ++i) {
+      if (rows_.queries[i] >= num_queries) corrupt("query %u of %zu", rows_.queries[i], num_queries);
+    }
+    return &rows_;
+  }
 
  private:
-  OptionalSource scales_, offsets_;
-  DistanceScale scale_;
+  const float* one_per_query(nb::handle object, const OptionalSource& source, const char* what) const {
+    return object.is_none() ? nullptr : elements<float>(source.bytes(), rows_.num_queries, what);
+  }
+
+  PyRows keys_;
+  Source codes_, queries_;
+  OptionalSource row_scales_, row_offsets_, shifts_, offsets_, shares_;
+  QueriedRows rows_;
 };
 
-// Keys, allowed rows (or None), codes and number of a partition.
-using PyProductPartition = std::tuple<nb::object, nb::object, nb::object, size_t>;
+using PyAllQueriedRows = std::vector<const PyQueriedRows*>;
+
+// Returns all rows; see `PyQueriedRows::checked`. There must be best rows of each query.
+AllQueriedRows checked(const PyAllQueriedRows& given, const BestOfQueries& best, size_t bytes_per_row,
+                       size_t num_queries) {
+  AllQueriedRows all;
+  for (const PyQueriedRows* rows : given) {
+    if (rows == nullptr) corrupt("no rows");
+    all.push_back(rows->checked(bytes_per_row, std::min(num_queries, best.size())));
+  }
+  if (std::find(best.begin(), best.end(), nullptr) != best.end()) corrupt("no best rows of a query");
+  return all;
+}
 
 void require_bits(unsigned bits, size_t num_sub_vectors) {
   if ((bits != 4 && bits != 8) || num_sub_vectors == 0 || (bits == 4 && num_sub_vectors % 2 != 0)) {
@@ -250,103 +288,6 @@ void bind_vector_index(nb::module_& m) {
           nb::arg("count"), nb::arg("lower").none() = nb::none(), nb::arg("upper").none() = nb::none())
       .def("__len__", &BestRows::size)
       .def(
-          "offer",
-          [](BestRows& self, nb::handle keys, nb::handle allowed, nb::handle distances) {
-            PyRows rows(keys, allowed);
-            Source source(distances);
-            const float* values = elements<float>(source.bytes(), rows.size(), "distances");
-            without_gil([&] {
-              for (size_t i = 0; i < rows.size(); ++i) {
-                if ((*rows).allowed == nullptr || (*rows).allowed[i] != 0) self.offer(values[i], (*rows).keys[i]);
-              }
-            });
-          },
-          nb::arg("keys"), nb::arg("allowed").none(), nb::arg("distances"))
-      .def(
-          "scan_lookups",
-          [](BestRows& self, nb::handle keys, nb::handle allowed, nb::handle codes, nb::handle table,
-             size_t num_sub_vectors, unsigned bits, float scale, float offset, nb::handle row_scales,
-             nb::handle row_offsets, float shift) {
-            require_bits(bits, num_sub_vectors);
-            PyRows rows(keys, allowed);
-            PyScale scales(scale, offset, row_scales, row_offsets, shift, rows.size());
-            Source code_source(codes), table_source(table);
-            size_t width = bits == 8 ? num_sub_vectors : num_sub_vectors / 2;
-            const uint8_t* bytes = elements<uint8_t>(code_source.bytes(), times(rows.size(), width), "codes");
-            const float* entries =
-                elements<float>(table_source.bytes(), times(num_sub_vectors, size_t{1} << bits), "table entries");
-            without_gil([&] { scan_lookups(self, *rows, *scales, entries, num_sub_vectors, bits, bytes); });
-          },
-          nb::arg("keys"), nb::arg("allowed").none(), nb::arg("codes"), nb::arg("table"), nb::arg("num_sub_vectors"),
-          nb::arg("bits"), nb::arg("scale") = 1.0f, nb::arg("offset") = 0.0f, nb::arg("row_scales") = nb::none(),
-          nb::arg("row_offsets") = nb::none(), nb::arg("shift") = 0.0f)
-      .def(
-          "scan_product_codes",
-          [](BestRows& self, const std::vector<PyProductPartition>& partitions, nb::handle query, nb::handle codebook,
-             size_t num_sub_vectors, unsigned bits, float scale, float offset, nb::handle centroids) {
-            require_bits(bits, num_sub_vectors);
-            Source query_source(query), codebook_source(codebook);
-            OptionalSource centroid_source(centroids);
-            ProductQuery asked;
-            asked.dimension = query_source.bytes().size / sizeof(float);
-            asked.num_sub_vectors = num_sub_vectors;
-            asked.bits = bits;
-            asked.query = elements<float>(query_source.bytes(), asked.dimension, "elements of a query");
-            if (asked.dimension == 0 || asked.dimension % num_sub_vectors != 0) {
-              corrupt("%zu dimensions in %zu sub-vectors", asked.dimension, num_sub_vectors);
-            }
-            size_t num_centroids = centroid_source.bytes().size / sizeof(float) / asked.dimension;
-            const float* centers = nullptr;
-            if (!centroids.is_none()) {
-              centers = elements<float>(centroid_source.bytes(), times(num_centroids, asked.dimension),
-                                        "elements of centroids");
-            }
-            asked.codebook = elements<float>(codebook_source.bytes(), times(asked.dimension, size_t{1} << bits),
-                                             "elements of codewords");
-            size_t width = bits == 8 ? num_sub_vectors : num_sub_vectors / 2;
-            std::deque<PyRows> rows;  // they cannot move
-            std::deque<Source> sources;
-            std::vector<ProductPartition> found;
-            for (const auto& [keys, allowed, codes, number] : partitions) {
-              ProductPartition& partition = found.emplace_back();
-              partition.rows = *rows.emplace_back(keys, allowed);
-              partition.codes =
-                  elements<uint8_t>(sources.emplace_back(codes).bytes(), times(partition.rows.size, width), "codes");
-              if (centers != nullptr) {
-                if (number >= num_centroids) corrupt("partition %zu of %zu", number, num_centroids);
-                partition.centroid = centers + number * asked.dimension;
-              }
-            }
-            without_gil([&] { scan_product_codes(self, found, {0, scale, offset}, asked); });
-          },
-          nb::arg("partitions"), nb::arg("query"), nb::arg("codebook"), nb::arg("num_sub_vectors"), nb::arg("bits"),
-          nb::arg("scale"), nb::arg("offset"), nb::arg("centroids").none() = nb::none())
-      .def(
-          "scan_products",
-          [](BestRows& self, nb::handle keys, nb::handle allowed, nb::handle codes, nb::handle query, float scale,
-             float offset, nb::handle row_scales, nb::handle row_offsets, float shift) {
-            PyRows rows(keys, allowed);
-            PyScale scales(scale, offset, row_scales, row_offsets, shift, rows.size());
-            Source code_source(codes), query_source(query);
-            size_t dimension = query_source.bytes().size / sizeof(float);
-            const float* wanted = elements<float>(query_source.bytes(), dimension, "elements of a query");
-            const uint8_t* bytes = elements<uint8_t>(code_source.bytes(), times(rows.size(), dimension), "codes");
-            without_gil([&] { scan_products(self, *rows, *scales, wanted, dimension, bytes); });
-          },
-          nb::arg("keys"), nb::arg("allowed").none(), nb::arg("codes"), nb::arg("query"), nb::arg("scale") = 1.0f,
-          nb::arg("offset") = 0.0f, nb::arg("row_scales") = nb::none(), nb::arg("row_offsets") = nb::none(),
-          nb::arg("shift") = 0.0f)
-      .def(
-          "scan_code_distances",
-          [](BestRows& self, nb::handle keys, nb::handle allowed, nb::handle codes, nb::handle query, float scale) {
-            PyRows rows(keys, allowed);
-            Source code_source(codes), query_source(query);
-            Bytes wanted = query_source.bytes();
-            const uint8_t* bytes = elements<uint8_t>(code_source.bytes(), times(rows.size(), wanted.size), "codes");
-            without_gil([&] { scan_code_distances(self, *rows, {0, scale}, wanted.data, wanted.size, bytes); });
-          },
-          nb::arg("keys"), nb::arg("allowed").none(), nb::arg("codes"), nb::arg("query"), nb::arg("scale"))
-      .def(
           "scan_plain",
           [](BestRows& self, nb::handle keys, nb::handle allowed, const PyVectors& vectors) {
             PyRows rows(keys, allowed);
@@ -371,17 +312,92 @@ void bind_vector_index(nb::module_& m) {
           },
           nb::arg("keys"), nb::arg("allowed").none(), nb::arg("vectors"), nb::arg("graph"), nb::arg("width"))
       .def("merge", &BestRows::merge, nb::arg("other"))
-      .def("sorted",
-           [](const BestRows& self) {
-             std::vector<BestRows::Row> rows = self.sorted();
-             Block keys(rows.size() * sizeof(uint64_t)), distances(rows.size() * sizeof(float));
-             for (size_t i = 0; i < rows.size(); ++i) {
-               store(keys.data() + i * sizeof(uint64_t), rows[i].key);
-               store(distances.data() + i * sizeof(float), rows[i].distance);
-             }
-             return std::make_pair(std::move(keys), std::move(distances));
-           })
       .def_prop_ro("are_distinct", &BestRows::are_distinct);
+
+  nb::class_<PyQueriedRows>(m, "QueriedRows")
+      .def(nb::init<nb::handle, nb::handle, nb::handle, nb::handle, size_t, nb::handle, nb::handle, nb::handle,
+                    nb::handle, nb::handle>(),
+           nb::arg("keys"), nb::arg("codes"), nb::arg("queries"), nb::arg("allowed").none() = nb::none(),
+           nb::arg("partition") = 0, nb::arg("row_scales").none() = nb::none(),
+           nb::arg("row_offsets").none() = nb::none(), nb::arg("shifts").none() = nb::none(),
+           nb::arg("offsets").none() = nb::none(), nb::arg("shares").none() = nb::none());
+  m.def(
+      "scan_compared",
+      [](const BestOfQueries& best, const PyAllQueriedRows& rows, const Comparison& comparison, float scale,
+         float offset) {
+        if (!comparison.is_one_by_one()) corrupt("queries that are not compared one by one");
+        AllQueriedRows all = checked(rows, best, comparison.vector_bytes(), comparison.num_queries());
+        without_gil([&] { scan_compared(best, all, {scale, offset}, comparison); });
+      },
+      nb::arg("best"), nb::arg("rows"), nb::arg("comparison"), nb::arg("scale") = 1.0f, nb::arg("offset") = 0.0f);
+  m.def(
+      "scan_lookups",
+      [](const BestOfQueries& best, const PyAllQueriedRows& rows, nb::handle tables, size_t num_sub_vectors,
+         unsigned bits, float scale, float offset) {
+        require_bits(bits, num_sub_vectors);
+        Source source(tables);
+        LookupTables found{nullptr, num_sub_vectors, bits};
+        size_t num_tables = source.bytes().size / sizeof(float) / times(num_sub_vectors, size_t{1} << bits);
+        found.tables = elements<float>(source.bytes(), times(num_tables, found.table_size()), "table entries");
+        AllQueriedRows all = checked(rows, best, found.bytes_per_row(), num_tables);
+        without_gil([&] { scan_lookups(best, all, {scale, offset}, found); });
+      },
+      nb::arg("best"), nb::arg("rows"), nb::arg("tables"), nb::arg("num_sub_vectors"), nb::arg("bits"),
+      nb::arg("scale") = 1.0f, nb::arg("offset") = 0.0f);
+  m.def(
+      "scan_product_codes",
+      [](const BestOfQueries& best, const PyAllQueriedRows& rows, nb::handle queries, nb::handle codebook,
+         size_t num_sub_vectors, unsigned bits, float scale, float offset, nb::handle centroids) {
+        require_bits(bits, num_sub_vectors);
+        Source query_source(queries), codebook_source(codebook);
+        OptionalSource centroid_source(centroids);
+        ProductQueries asked;
+        asked.dimension = codebook_source.bytes().size / sizeof(float) >> bits;
+        asked.num_sub_vectors = num_sub_vectors;
+        asked.bits = bits;
+        asked.codebook = elements<float>(codebook_source.bytes(), times(asked.dimension, size_t{1} << bits),
+                                         "elements of codewords");
+        if (asked.dimension == 0 || asked.dimension % num_sub_vectors != 0) {
+          corrupt("%zu dimensions in %zu sub-vectors", asked.dimension, num_sub_vectors);
+        }
+        size_t num_queries = query_source.bytes().size / sizeof(float) / asked.dimension;
+        asked.queries =
+            elements<float>(query_source.bytes(), times(num_queries, asked.dimension), "elements of queries");
+        AllQueriedRows all = checked(rows, best, bits == 8 ? num_sub_vectors : num_sub_vectors / 2, num_queries);
+        if (!centroids.is_none()) {
+          size_t num_centroids = centroid_source.bytes().size / sizeof(float) / asked.dimension;
+          asked.centroids =
+              elements<float>(centroid_source.bytes(), times(num_centroids, asked.dimension), "elements of centroids");
+          for (const QueriedRows* each : all) {
+            if (each->partition >= num_centroids) corrupt("partition %zu of %zu", each->partition, num_centroids);
+          }
+        }
+        without_gil([&] { scan_product_codes(best, all, {scale, offset}, asked); });
+      },
+      nb::arg("best"), nb::arg("rows"), nb::arg("queries"), nb::arg("codebook"), nb::arg("num_sub_vectors"),
+      nb::arg("bits"), nb::arg("scale"), nb::arg("offset"), nb::arg("centroids").none() = nb::none());
+  m.def(
+      "sorted_rows",
+      [](const BestOfQueries& best) {
+        std::vector<int64_t> counts;
+        size_t total = 0;
+        for (const BestRows* each : best) {
+          if (each == nullptr) corrupt("no best rows of a query");
+          counts.push_back(static_cast<int64_t>(each->size()));
+          total += each->size();
+        }
+        Block keys(total * sizeof(uint64_t)), distances(total * sizeof(float));
+        size_t at = 0;
+        for (const BestRows* each : best) {
+          for (const BestRows::Row& row : each->sorted()) {
+            store(keys.data() + at * sizeof(uint64_t), row.key);
+            store(distances.data() + at * sizeof(float), row.distance);
+            ++at;
+          }
+        }
+        return std::make_tuple(std::move(keys), std::move(distances), std::move(counts));
+      },
+      nb::arg("best"));
 
   m.def(
       "lookup_table",

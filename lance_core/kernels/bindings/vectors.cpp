@@ -22,6 +22,7 @@ Element element_of(const std::string& name) {
   if (name == "float64") return Element::float64;
   if (name == "uint8") return Element::uint8;
   if (name == "int8") return Element::int8;
+  if (name == "uint16") return Element::uint16;
   throw nb::value_error("unknown type of elements");
 }
 
@@ -30,6 +31,7 @@ Metric metric_of(const std::string& name) {
   if (name == "cosine") return Metric::cosine;
   if (name == "dot") return Metric::dot;
   if (name == "hamming") return Metric::hamming;
+  if (name == "product") return Metric::product;
   throw nb::value_error("unknown metric");
 }
 
@@ -169,11 +171,12 @@ void bind_vectors(nb::module_& m) {
       .def(
           "__init__",
           [](Comparison* self, nb::handle queries, size_t dimension, const std::string& element,
-             const std::string& metric) {
+             const std::string& metric, bool one_by_one) {
             Source source(queries);
-            new (self) Comparison(source.bytes(), dimension, element_of(element), metric_of(metric));
+            new (self) Comparison(source.bytes(), dimension, element_of(element), metric_of(metric), one_by_one);
           },
-          nb::arg("queries"), nb::arg("dimension"), nb::arg("element"), nb::arg("metric"))
+          nb::arg("queries"), nb::arg("dimension"), nb::arg("element"), nb::arg("metric"),
+          nb::arg("one_by_one") = false)
       .def_prop_ro("num_queries", &Comparison::num_queries)
       .def_prop_ro("vector_bytes", &Comparison::vector_bytes);
   m.def(

@@ -32,17 +32,6 @@ LANCE_MULTIVERSION void add_half_lookups(float* sums, size_t n, const float* tab
   for (size_t i = 0; i < n; ++i) sums[i] += table[codes[i] & 15] + other[codes[i] >> 4];
 }
 
-LANCE_MULTIVERSION void products(float* sums, size_t n, const float* query, size_t dimension, const uint8_t* codes) {
-  for (size_t i = 0; i < n; ++i) sums[i] = lanes::product(query, codes + i * dimension, dimension);
-}
-
-LANCE_MULTIVERSION void code_distances(float* sums, size_t n, const uint8_t* query, size_t dimension,
-                                       const uint8_t* codes) {
-  for (size_t i = 0; i < n; ++i) {
-    sums[i] = static_cast<float>(lanes::squared_distance(query, codes + i * dimension, dimension));
-  }
-}
-
 typedef float Entries __attribute__((vector_size(64)));
 constexpr size_t kEntries = 16;
 
@@ -156,10 +145,9 @@ void scan_bounded(BestRows& best, const CodedRows& rows, const DistanceScale& sc
   }
 }
 
-}  // namespace
-
-void scan_lookups(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* table,
-                  size_t num_sub_vectors, unsigned bits, const uint8_t* codes) {
+// Offers the rows of a partition to one query.
+void scan_table(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* table,
+                size_t num_sub_vectors, unsigned bits, const uint8_t* codes) {
   if (bits == 4) {
     bool has_wide_lookups = has_half_lookups();
     scan(best, rows, scale, [&](size_t start, size_t n, float* sums) {
@@ -193,17 +181,54 @@ void scan_lookups(BestRows& best, const CodedRows& rows, const DistanceScale& sc
   }
 }
 
-void scan_products(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const float* query,
-                   size_t dimension, const uint8_t* codes) {
-  scan(best, rows, scale,
-       [&](size_t start, size_t n, float* sums) { products(sums, n, query, dimension, codes + start * dimension); });
+}  // namespace
+
+DistanceScale ScanScale::of(const QueriedRows& rows, size_t query) const {
+  DistanceScale result;
+  result.scale = scale;
+  result.offset = offset + (rows.offsets == nullptr ? 0 : rows.offsets[query]);
+  if (rows.shifts != nullptr) result.shift = rows.shifts[query];
+  if (rows.shares != nullptr) result.share = rows.shares[query];
+  result.row_scales = rows.row_scales;
+  result.row_offsets = rows.row_offsets;
+  return result;
 }
 
-void scan_code_distances(BestRows& best, const CodedRows& rows, const DistanceScale& scale, const uint8_t* query,
-                         size_t dimension, const uint8_t* codes) {
-  scan(best, rows, scale, [&](size_t start, size_t n, float* sums) {
-    code_distances(sums, n, query, dimension, codes + start * dimension);
-  });
+void scan_compared(const BestOfQueries& best, const AllQueriedRows& all, const ScanScale& scale,
+                   const Comparison& comparison) {
+  constexpr size_t kMost = Comparison::kMostRows;
+  auto is_zero = [](uint8_t flag) { return flag == 0; };
+  size_t most_queries = 0;
+  for (const QueriedRows* each : all) most_queries = std::max(most_queries, each->num_queries);
+  std::vector<uint8_t> scratch(comparison.scratch_bytes());
+  std::vector<float> distances(kMost * most_queries);
+  std::vector<DistanceScale> scales;
+  for (const QueriedRows* each : all) {
+    const CodedRows& rows = each->rows;
+    scales.clear();
+    for (size_t i = 0; i < each->num_queries; ++i) scales.push_back(scale.of(*each, i));
+    for (size_t start = 0; start < rows.size; start += kMost) {
+      size_t n = std::min(kMost, rows.size - start);
+      if (rows.allowed != nullptr && std::all_of(rows.allowed + start, rows.allowed + start + n, is_zero)) continue;
+      const uint8_t* vectors[kMost];
+      for (size_t i = 0; i < n; ++i) vectors[i] = each->codes.data + (start + i) * comparison.vector_bytes();
+      comparison.compare_each(vectors, n, each->queries, each->num_queries, scratch.data(), distances.data());
+      for (size_t i = 0; i < each->num_queries; ++i) {
+        offer_rows(*best[each->queries[i]], rows, scales[i], start, n, distances.data() + i * kMost);
+      }
+    }
+  }
+}
+
+void scan_lookups(const BestOfQueries& best, const AllQueriedRows& all, const ScanScale& scale,
+                  const LookupTables& tables) {
+  for (const QueriedRows* each : all) {
+    for (size_t i = 0; i < each->num_queries; ++i) {
+      uint32_t query = each->queries[i];
+      scan_table(*best[query], each->rows, scale.of(*each, i), tables.tables + query * tables.table_size(),
+                 tables.num_sub_vectors, tables.bits, each->codes.data);
+    }
+  }
 }
 
 void lookup_table(TableOf what, const float* query, const float* codebook, size_t dimension, size_t num_sub_vectors,
@@ -217,69 +242,89 @@ void lookup_table(TableOf what, const float* query, const float* codebook, size_
 
 namespace {
 
-// Tables of the squared distances of up to four queries.
+// A query and rows that it searches.
+struct QueryAndRows {
+  const QueriedRows* rows;
+  size_t place;  // of the query among those of the rows
+
+  uint32_t query() const { return rows->queries[place]; }
+};
+
+// Tables of the squared distances of up to four queries to codewords, less the centroids of the rows.
 class DistanceTables {
  public:
-  explicit DistanceTables(const ProductQuery& query)
-      : query_(query),
-        size_(query.num_sub_vectors << query.bits),
+  explicit DistanceTables(const ProductQueries& queries)
+      : queries_(queries),
+        size_(queries.num_sub_vectors << queries.bits),
         tables_(kTables * size_),
-        differences_(kTables * query.dimension) {}
+        differences_(kTables * queries.dimension) {}
 
-  // Makes the tables for the differences of the query to the centroids of `count` partitions.
-  void make(const ProductPartition* partitions, size_t count) {
-    size_t dimension = query_.dimension;
+  void make(const QueryAndRows* pairs, size_t count) {
+    size_t dimension = queries_.dimension;
     for (size_t k = 0; k < count; ++k) {
       float* difference = differences_.data() + k * dimension;
-      for (size_t i = 0; i < dimension; ++i) difference[i] = query_.query[i] - partitions[k].centroid[i];
+      const float* query = queries_.queries + pairs[k].query() * dimension;
+      const float* centroid = queries_.centroids + pairs[k].rows->partition * dimension;
+      for (size_t i = 0; i < dimension; ++i) difference[i] = query[i] - centroid[i];
     }
-    size_t num_codewords = size_t{1} << query_.bits, size = dimension / query_.num_sub_vectors;
+    size_t num_codewords = size_t{1} << queries_.bits, size = dimension / queries_.num_sub_vectors;
     if (count < kTables) {
       for (size_t k = 0; k < count; ++k) {
-        lookup_table(TableOf::squared_distances, differences_.data() + k * dimension, query_.codebook, dimension,
-                     query_.num_sub_vectors, num_codewords, tables_.data() + k * size_);
+        lookup_table(TableOf::squared_distances, differences_.data() + k * dimension, queries_.codebook, dimension,
+                     queries_.num_sub_vectors, num_codewords, tables_.data() + k * size_);
       }
       return;
     }
     float* entries[kTables];
-    const float* queries[kTables];
-    for (size_t m = 0; m < query_.num_sub_vectors; ++m) {
+    const float* some[kTables];
+    for (size_t m = 0; m < queries_.num_sub_vectors; ++m) {
       for (size_t k = 0; k < kTables; ++k) {
         entries[k] = tables_.data() + k * size_ + m * num_codewords;
-        queries[k] = differences_.data() + k * dimension + m * size;
+        some[k] = differences_.data() + k * dimension + m * size;
       }
-      squared_distances_of_four(entries, num_codewords, queries, size, query_.codebook + m * size * num_codewords);
+      squared_distances_of_four(entries, num_codewords, some, size, queries_.codebook + m * size * num_codewords);
     }
   }
 
   const float* operator[](size_t k) const { return tables_.data() + k * size_; }
 
  private:
-  const ProductQuery& query_;
+  const ProductQueries& queries_;
   size_t size_;  // entries of a table
   std::vector<float> tables_, differences_;
 };
 
 }  // namespace
 
-void scan_product_codes(BestRows& best, const std::vector<ProductPartition>& partitions, const DistanceScale& scale,
-                        const ProductQuery& query) {
-  auto scan_partition = [&](const ProductPartition& partition, const float* table) {
-    scan_lookups(best, partition.rows, scale, table, query.num_sub_vectors, query.bits, partition.codes);
+void scan_product_codes(const BestOfQueries& best, const AllQueriedRows& all, const ScanScale& scale,
+                        const ProductQueries& queries) {
+  auto scan_pair = [&](const QueryAndRows& pair, const float* table) {
+    scan_table(*best[pair.query()], pair.rows->rows, scale.of(*pair.rows, pair.place), table, queries.num_sub_vectors,
+               queries.bits, pair.rows->codes.data);
   };
-  if (partitions.empty()) return;
-  if (partitions.front().centroid == nullptr) {  // the table is the same for all partitions
-    std::vector<float> table(query.num_sub_vectors << query.bits);
-    lookup_table(TableOf::negative_products, query.query, query.codebook, query.dimension, query.num_sub_vectors,
-                 size_t{1} << query.bits, table.data());
-    for (const ProductPartition& partition : partitions) scan_partition(partition, table.data());
+  std::vector<QueryAndRows> pairs;
+  for (const QueriedRows* rows : all) {
+    for (size_t place = 0; place < rows->num_queries; ++place) pairs.push_back({rows, place});
+  }
+  if (queries.centroids == nullptr) {  // a query has the same table for all partitions
+    std::stable_sort(pairs.begin(), pairs.end(),
+                     [](const QueryAndRows& a, const QueryAndRows& b) { return a.query() < b.query(); });
+    std::vector<float> table(queries.num_sub_vectors << queries.bits);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if (i == 0 || pairs[i].query() != pairs[i - 1].query()) {
+        lookup_table(TableOf::negative_products, queries.queries + pairs[i].query() * queries.dimension,
+                     queries.codebook, queries.dimension, queries.num_sub_vectors, size_t{1} << queries.bits,
+                     table.data());
+      }
+      scan_pair(pairs[i], table.data());
+    }
     return;
   }
-  DistanceTables tables(query);
-  for (size_t first = 0; first < partitions.size(); first += kTables) {
-    size_t count = std::min(kTables, partitions.size() - first);
-    tables.make(partitions.data() + first, count);
-    for (size_t k = 0; k < count; ++k) scan_partition(partitions[first + k], tables[k]);
+  DistanceTables tables(queries);
+  for (size_t first = 0; first < pairs.size(); first += kTables) {
+    size_t count = std::min(kTables, pairs.size() - first);
+    tables.make(pairs.data() + first, count);
+    for (size_t k = 0; k < count; ++k) scan_pair(pairs[first + k], tables[k]);
   }
 }
 

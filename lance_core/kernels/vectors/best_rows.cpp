@@ -11,8 +11,15 @@ LANCE_MULTIVERSION void scale_all(float* sums, size_t n, float shift, float scal
 }
 
 LANCE_MULTIVERSION void scale_each(float* sums, size_t n, float shift, const float* scales, const float* offsets,
-                                   float offset) {
-  for (size_t i = 0; i < n; ++i) sums[i] = (sums[i] + shift) * scales[i] + (offsets[i] + offset);
+                                   float share, float offset) {
+  for (size_t i = 0; i < n; ++i) sums[i] = (sums[i] + shift) * scales[i] + (offsets[i] * share + offset);
+}
+
+// Whether a number is at most `limit`.
+LANCE_MULTIVERSION bool has_at_most(const float* numbers, size_t n, float limit) {
+  uint32_t found = 0;
+  for (size_t i = 0; i < n; ++i) found |= numbers[i] <= limit ? 1u : 0u;
+  return found != 0;
 }
 
 }  // namespace
@@ -56,10 +63,11 @@ std::vector<BestRows::Row> BestRows::sorted() const {
 void offer_rows(BestRows& best, const CodedRows& rows, const DistanceScale& scale, size_t start, size_t n,
                 float* sums) {
   if (scale.row_scales != nullptr) {
-    scale_each(sums, n, scale.shift, scale.row_scales + start, scale.row_offsets + start, scale.offset);
+    scale_each(sums, n, scale.shift, scale.row_scales + start, scale.row_offsets + start, scale.share, scale.offset);
   } else {
     scale_all(sums, n, scale.shift, scale.scale, scale.offset);
   }
+  if (!has_at_most(sums, n, best.limit())) return;
   for (size_t i = 0; i < n; ++i) {
     if (sums[i] <= best.limit() && (rows.allowed == nullptr || rows.allowed[start + i] != 0)) {
       best.offer(sums[i], rows.keys[start + i]);

@@ -48,7 +48,7 @@ class BestRows {
   std::vector<Row> rows_;  // a heap with the farthest row first
 };
 
-// Rows of a partition whose distances a kernel computes.
+// Keys of the rows of a partition whose distances a kernel computes.
 struct CodedRows {
   size_t size = 0;
   const uint64_t* keys = nullptr;
@@ -56,11 +56,12 @@ struct CodedRows {
 };
 
 // Distances from sums that a kernel computes: `(sum + shift) * scale + offset`. Rows may have their own scales instead,
-// and offsets that are added to the common one.
+// and offsets of which `share` times is added to the common one.
 struct DistanceScale {
   float shift = 0;
   float scale = 1;
   float offset = 0;
+  float share = 1;
   const float* row_scales = nullptr;
   const float* row_offsets = nullptr;
 };

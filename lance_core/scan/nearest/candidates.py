@@ -55,6 +55,13 @@ def join(parts: Sequence[Candidates]) -> Candidates:
     )
 
 
+def first_of_each(candidates: Candidates, k: int) -> Candidates:
+    """Return the first `k` candidates of each query, for candidates in the order of their queries."""
+    queries = candidates.queries
+    ranks = np.arange(len(queries)) - np.searchsorted(queries, queries)
+    return candidates.at(ranks < k)
+
+
 def best_of(parts: Sequence[Candidates], k: int) -> Candidates:
     """Return the `k` nearest rows of each query, query by query, nearest first.
 
@@ -64,9 +71,7 @@ def best_of(parts: Sequence[Candidates], k: int) -> Candidates:
     order = np.lexsort((joined.row_ids, joined.distances, joined.queries))
     if not len(order) or joined.queries[order[0]] == joined.queries[order[-1]]:  # of one query
         return joined.at(order[:k])
-    queries = joined.queries[order]
-    ranks = np.arange(len(order)) - np.searchsorted(queries, queries)
-    return joined.at(order[ranks < k])
+    return first_of_each(joined.at(order), k)
 
 
 def best_of_all(parts: Iterable[Candidates], k: int) -> Candidates:

@@ -32,15 +32,23 @@ class Comparer:
     """The queries of a search, compared by one metric. Thread-safe."""
 
     def __init__(
-        self, query: NearestQuery, metric: str, numbers: npt.NDArray[np.float64] | None = None
+        self,
+        query: NearestQuery,
+        metric: str,
+        numbers: npt.NDArray[np.float64] | None = None,
+        *,
+        one_by_one: bool = False,
     ) -> None:
-        """Prepare to compare the vectors of `query`, or other `numbers` instead."""
+        """Prepare to compare the vectors of `query`, or other `numbers` instead.
+
+        `one_by_one`: see `kernels.Comparison`.
+        """
         vectors = query.vectors
         given = query.numbers if numbers is None else numbers
         values = given.astype(vectors.query_type(metric))
         self.vectors = vectors
         self.metric = metric
-        self.kernel = kernels.Comparison(values.data, vectors.dimension, vectors.element, metric)
+        self.kernel = kernels.Comparison(values.data, vectors.dimension, vectors.element, metric, one_by_one)
         self._num_queries = len(values)
         self._lower, self._upper = query.lower, query.upper
 

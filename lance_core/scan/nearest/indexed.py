@@ -25,9 +25,9 @@ from lance_core.expressions.tree import Expression
 from lance_core.index.vector.segment_search import Neighbours, SegmentQuery, VectorSegment
 from lance_core.kernels import KeySet
 from lance_core.number_sets import are_among
-from lance_core.pool import run_all
+from lance_core.pool import num_workers, run_all
 from lance_core.scan.files.data_files import DataFiles
-from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates, best_of, join
+from lance_core.scan.nearest.candidates import NO_CANDIDATES, Candidates, best_of, first_of_each, join
 from lance_core.scan.nearest.comparing import Comparer, Distances
 from lance_core.scan.nearest.exact import exact_candidates
 from lance_core.scan.plan.nearest import NearestQuery
@@ -54,6 +54,8 @@ _FEW_MATCHES = 2048
 _GROWTH = 4
 # Most rows that such repeated searches may gather, for all queries together.
 _MOST_GATHERED = 1 << 20
+# Most query vectors that search a segment at once. More would not be in the cache of the processor together.
+_MOST_GROUPED = 64
 
 Allowed = Callable[[Keys], npt.NDArray[np.bool_]]
 
@@ -202,14 +204,23 @@ class IndexedSearch:
         `within_bounds`: leave out the rows that are beyond the bounds by these distances.
         """
         calls = [
-            partial(self._found, number, each, matching, num_rows, within_bounds)
-            for number in numbers.tolist()
+            partial(self._found, some, each, matching, num_rows, within_bounds)
+            for some in self._groups(numbers)
             for each in self._segments
         ]
-        if len(calls) == 1 and not self._query.vectors.is_multiple:
-            return calls[0]().at(slice(num_rows))  # a segment returns them in order
         found = [call() for call in calls] if len(calls) < 2 else run_all(calls)
-        return _distinct(found) if self._query.vectors.is_multiple else best_of(found, num_rows)
+        if self._query.vectors.is_multiple:
+            return _distinct(found)
+        # A segment returns them in order.
+        return join(found) if len(self._segments) == 1 else best_of(found, num_rows)
+
+    def _groups(self, numbers: npt.NDArray[np.intp]) -> list[npt.NDArray[np.intp]]:
+        """Return query vectors in groups that are searched side by side, each group at once."""
+        if len(numbers) < 2:
+            return [numbers]
+        num_threads = -(-num_workers() // len(self._segments))
+        num_groups = max(num_threads, -(-len(numbers) // _MOST_GROUPED))
+        return np.array_split(numbers, min(num_groups, len(numbers)))
 
     def _matching(self, covered: frozenset[int]) -> tuple[Keys, Keys]:
         """Return the ids and the addresses of the rows of covered fragments that match the filter, in the
@@ -249,7 +260,7 @@ class IndexedSearch:
 
     def _exact_of_all(self, row_ids: Keys, addresses: Keys) -> Candidates:
         """Return rows as candidates of every query, with their exact distances; see `_exact`."""
-        comparer = Comparer(self._query, self._metric)
+        comparer = Comparer(self._query, self._metric, one_by_one=True)
         distances = self._distances(comparer, addresses)
         num_queries = self._query.num_queries
         found = Candidates(
@@ -262,17 +273,17 @@ class IndexedSearch:
 
     def _found(
         self,
-        number: int,
+        numbers: npt.NDArray[np.intp],
         covering: CoveringSegment,
         matching: KeySet | None,
         num_rows: int,
         within_bounds: bool,
     ) -> Candidates:
-        """Return the nearest rows of one segment for one query vector."""
+        """Return the nearest rows of one segment for some query vectors, by their ascending numbers."""
         query = self._query
         kind = query.vectors.query_type(self._metric)
         asked = SegmentQuery(
-            query.numbers[number].astype(kind),
+            query.numbers[numbers].astype(kind),
             num_rows,
             minimum_probes=query.minimum_probes,
             maximum_probes=query.maximum_probes,
@@ -283,13 +294,25 @@ class IndexedSearch:
             upper=query.upper if within_bounds else None,
             allowed=self._allowed(covering, matching),
         )
+        rounds: list[Candidates] = []
         while True:
             found = covering.segment.nearest(asked)
-            located = self._located(number if query.is_batch else 0, covering, found)
-            if len(located.queries) >= num_rows or len(found.keys) < asked.num_nearest:
-                return located
+            located = self._located(numbers, covering, found)
+            if len(located.queries) == len(found.queries):
+                break
             # Some rows are deleted, or have moved out of the covered fragments since the index was built.
-            asked = replace(asked, num_nearest=2 * asked.num_nearest)
+            num_located = np.bincount(located.queries, minlength=len(query.numbers))[numbers]
+            num_found = np.bincount(found.queries, minlength=len(numbers))
+            lacks = (num_located < num_rows) & (num_found >= asked.num_nearest)
+            if not lacks.any():
+                break
+            rounds.append(located.at(are_among(numbers[~lacks].astype(np.int32), located.queries)))
+            numbers = numbers[lacks]
+            asked = replace(asked, vectors=asked.vectors[lacks], num_nearest=2 * asked.num_nearest)
+        if rounds:
+            located = join([*rounds, located])
+            located = first_of_each(located.at(np.argsort(located.queries, kind="stable")), num_rows)
+        return located if query.is_batch else located._replace(queries=np.zeros_like(located.queries))
 
     def _allowed(self, covering: CoveringSegment, matching: KeySet | None) -> Allowed | None:
         """Return the test for row keys of a segment that decides which rows may be found."""
@@ -308,18 +331,21 @@ class IndexedSearch:
         num_physical = sum(fragment.physical_rows for fragment in fragments)
         return sum(fragment.num_rows for fragment in fragments) >= _MOSTLY_LIVE * num_physical
 
-    def _located(self, number: int, covering: CoveringSegment, found: Neighbours) -> Candidates:
-        """Return the answer of a segment with the addresses of its rows, without rows that do not exist."""
-        keys, distances = found
+    def _located(
+        self, numbers: npt.NDArray[np.intp], covering: CoveringSegment, found: Neighbours
+    ) -> Candidates:
+        """Return the answer of a segment to some query vectors with the addresses of its rows, without rows
+        that do not exist.
+        """
+        places, keys, distances = found
+        queries: npt.NDArray[np.int32] = numbers[places].astype(np.int32)
         if self._snapshot.manifest.has_stable_row_ids:
             addresses, is_there = self._finder.located(keys)
             is_there &= are_among(covering.sorted_ids, fragments_of(addresses))
-            keys, distances, addresses = keys[is_there], distances[is_there], addresses[is_there]
         else:
-            is_live = self._finder.are_live(keys, covering.sorted_ids)
-            keys, distances = keys[is_live], distances[is_live]
-            addresses = keys
-        return Candidates(np.full(len(keys), number, np.int32), distances, keys, addresses)
+            addresses, is_there = keys, self._finder.are_live(keys, covering.sorted_ids)
+        located = Candidates(queries, distances, keys, addresses)
+        return located if is_there.all() else located.at(is_there)
 
     def _exact(self, candidates: Candidates) -> Candidates:
         """Return candidates with their exact distances, without those beyond the bounds of the search."""

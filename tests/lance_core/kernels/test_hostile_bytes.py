@@ -479,10 +479,15 @@ def test_every_kernel_is_here() -> None:
         "BestRows",
         "Graph",
         "KeySet",
+        "QueriedRows",
         "StoredVectors",
         "code_sizes",
         "lookup_table",
         "nearest_centroids",
+        "scan_compared",
+        "scan_lookups",
+        "scan_product_codes",
+        "sorted_rows",
         "sum_clusters",
     }
     in_test_vectors = {

@@ -6,14 +6,21 @@ The column `flat` has the vectors; for `cosine` they are divided by their norms.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, ScannedRows
-from lance_core.kernels import BestRows, Comparison, StoredVectors, vector_distances
+from lance_core.index.vector.codes.stored_codes import (
+    Array,
+    CodedRows,
+    CodeModel,
+    Flags,
+    Floats,
+    QueryNumbers,
+)
+from lance_core.kernels import BestRows, Comparison, QueriedRows, StoredVectors, scan_compared
 
 COLUMN = "flat"
 
@@ -57,26 +64,37 @@ class PlainCodes:
     def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
-    def ask(self, vector: Array) -> PlainQuestion:
+    def ask(self, vectors: Array, nearness: Floats) -> PlainQuestions:
         # Unit vectors of cosine are at the distance 1 - product.
-        return PlainQuestion("dot" if self._model.metric == "cosine" else self._model.metric, vector)
+        return PlainQuestions("dot" if self._model.metric == "cosine" else self._model.metric, vectors)
 
 
-@dataclass(frozen=True)
-class PlainQuestion:
-    """Query for plain vectors, compared as an exact search compares them: the distances are the same."""
+class PlainQuestions:
+    """Queries for plain vectors. Distances are those of an exact search of one query."""
 
-    metric: str
-    vector: Array
+    def __init__(self, metric: str, vectors: Array) -> None:
+        self._metric = metric
+        self._vectors = vectors
+        self._comparison: Comparison | None = None
 
-    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
-        for _, rows, allowed in parts:
-            query = self._query(rows)
-            comparison = Comparison(query.data, len(query), str(rows.codes.dtype), self.metric)
-            best.offer(rows.keys, allowed, vector_distances(comparison, rows.codes.data))
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        if self._comparison is None:
+            kind = rows.codes.dtype
+            vectors = self._as(kind)
+            self._comparison = Comparison(
+                vectors.data, vectors.shape[1], str(kind), self._metric, one_by_one=True
+            )
+        return rows.queried(partition, allowed, queries)
 
-    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
-        return StoredVectors.plain(self.metric, rows.codes, self._query(rows))
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
+        assert self._comparison is not None
+        scan_compared(best, rows, self._comparison)
 
-    def _query(self, rows: CodedRows) -> Array:
-        return np.ascontiguousarray(self.vector.astype(rows.codes.dtype, copy=False))
+    def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
+        return StoredVectors.plain(self._metric, rows.codes, self._as(rows.codes.dtype)[query])
+
+    def _as(self, kind: np.dtype[Any]) -> Array:
+        """Return the queries in the type of the stored vectors."""
+        return np.ascontiguousarray(self._vectors, kind)

@@ -23,13 +23,14 @@ from lance_core.index.vector.codes.stored_codes import (
     Array,
     CodedRows,
     CodeModel,
+    Flags,
     Floats,
-    ScannedRows,
+    QueryNumbers,
     with_codes,
 )
 from lance_core.index.vector.layouts import scanned, transposed_back
 from lance_core.index.vector.partitions import read_tensor
-from lance_core.kernels import BestRows, Block, StoredVectors
+from lance_core.kernels import BestRows, Block, QueriedRows, StoredVectors
 from lance_core.proto import index_pb2
 
 COLUMN = "__pq_code"
@@ -87,9 +88,9 @@ class ProductCodes:
         codes = self._model.bytes_of(batch, COLUMN, self.bytes_per_row)
         return with_codes(batch, COLUMN, transposed_back(codes))
 
-    def ask(self, vector: Array) -> ProductQuestion:
-        query = np.ascontiguousarray(vector, np.float32)
-        return ProductQuestion(self, query, self._model.metric, self._model.halving)
+    def ask(self, vectors: Array, nearness: Floats) -> ProductQuestions:
+        queries = np.ascontiguousarray(vectors, np.float32)
+        return ProductQuestions(self, queries, self._model.metric, self._model.halving)
 
     def table(self, metric: str, query: Floats) -> Block:
         """Return the terms of the distances from a query, or from its difference to a centroid."""
@@ -97,19 +98,25 @@ class ProductCodes:
 
 
 @dataclass(frozen=True)
-class ProductQuestion:
-    """Query for product codes. The table depends on the partition, except for `dot`."""
+class ProductQuestions:
+    """Queries for product codes. The table of a query depends on the partition, except for `dot`."""
 
     codes: ProductCodes
-    vector: Floats
+    vectors: Floats
     metric: str
     scale: float
 
-    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        return rows.queried(partition, allowed, queries)
+
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
         codes = self.codes
-        best.scan_product_codes(
-            [(rows.keys, allowed, rows.codes, partition) for partition, rows, allowed in parts],
-            self.vector,
+        kernels.scan_product_codes(
+            best,
+            rows,
+            self.vectors,
             codes.columns_first,
             codes.num_sub_vectors,
             codes.num_bits,
@@ -118,12 +125,12 @@ class ProductQuestion:
             None if self.metric == "dot" else codes.centroids,
         )
 
-    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
-        codes = self.codes
+    def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
+        codes, vector = self.codes, self.vectors[query]
         if self.metric == "dot":
-            table = codes.table("dot", self.vector)
+            table = codes.table("dot", vector)
         else:
-            table = codes.table("l2", self.vector - codes.centroids[partition])
+            table = codes.table("l2", vector - codes.centroids[partition])
         return StoredVectors.product_codes(
             rows.codes, table, codes.num_sub_vectors, codes.num_bits, self.scale, self._offset
         )

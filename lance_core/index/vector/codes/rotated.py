@@ -11,7 +11,6 @@ with the query less its projection on the centroid, which is shorter. The same i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +25,13 @@ from lance_core.index.vector.codes.stored_codes import (
     CodeModel,
     Flags,
     Floats,
-    ScannedRows,
+    QueryNumbers,
     with_codes,
 )
 from lance_core.index.vector.layouts import scanned, unpacked
 from lance_core.index.vector.partitions import read_tensor
-from lance_core.kernels import BestRows, StoredVectors
+from lance_core.index.vector.sums import sums_of
+from lance_core.kernels import BestRows, Comparison, QueriedRows, StoredVectors, scan_compared, scan_lookups
 from lance_core.proto import index_pb2
 
 SIGNS, MORE_BITS = "_rabit_codes", "__blocked_ex_codes"
@@ -40,7 +40,10 @@ ADDED_EX, SCALES_EX = "__add_factors_ex", "__scale_factors_ex"
 MOST_BITS = 9
 _MOST_MATRIX_DIMENSIONS = 1024
 
-_NIBBLES = np.unpackbits(np.arange(16, dtype=np.uint8)[:, None], axis=1, count=4, bitorder="little")
+_NIBBLES = np.unpackbits(np.arange(16, dtype=np.uint8)[:, None], axis=1, count=4, bitorder="little").astype(
+    np.float32
+)
+"""Bits of each half byte."""
 
 
 class RotatedCodes:
@@ -71,7 +74,6 @@ class RotatedCodes:
         centroids = np.asarray(model.centroids, np.float32)
         self.norms = np.einsum("ij,ij->i", centroids, centroids)
         """Squared norms of the centroids."""
-        self.centroids = centroids
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -113,72 +115,68 @@ class RotatedCodes:
         codes = self._model.bytes_of(batch, SIGNS, self._model.dimension // 8)
         return with_codes(batch, SIGNS, unpacked(codes))
 
-    def ask(self, vector: Array) -> RotatedQuestion:
-        query = np.ascontiguousarray(vector, np.float32)
-        turned = self.rotation(query)
-        if self.num_bits == 1:
-            table = np.ascontiguousarray(turned.reshape(-1, 4) @ _NIBBLES.T.astype(np.float32))
+    def ask(self, vectors: Array, nearness: Floats) -> RotatedQuestions:
+        queries, rotation = np.ascontiguousarray(vectors, np.float32), self.rotation
+        if isinstance(rotation, MatrixRotation):
+            turned = sums_of(queries, rotation.matrix, "product")
         else:
-            table = turned
+            turned = rotation(queries)
         middle = 2.0 ** (self.num_bits - 1) - 0.5
-        shift = -middle * float(turned.sum(dtype=np.float64))
-        return RotatedQuestion(self, query, table, shift, self._model.metric, self._model.halving)
+        shifts = (-middle * turned.astype(np.float64).sum(axis=1)).astype(np.float32)
+        return RotatedQuestions(self, turned, shifts, nearness, self._model)
 
 
-@dataclass(frozen=True)
-class RotatedQuestion:
-    """Query for RaBitQ codes.
+class RotatedQuestions:
+    """Queries for RaBitQ codes.
 
-    `table` is the rotated query, or for codes of one bit its sums over each half byte of signs.
+    Codes of one bit have tables with the sums of each rotated query over each half byte of signs.
     """
 
-    codes: RotatedCodes
-    vector: Floats
-    table: Floats
-    shift: float
-    metric: str
-    halving: float
+    def __init__(
+        self, codes: RotatedCodes, turned: Floats, shifts: Floats, nearness: Floats, model: CodeModel
+    ) -> None:
+        """Prepare rotated queries.
 
-    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
-        for part in parts:
-            self._scan(best, *part)
-
-    def _scan(self, best: BestRows, partition: int, rows: CodedRows, allowed: Flags | None) -> None:
-        scales, offsets, offset = rows.row_scales, rows.row_offsets, 0.0
-        assert scales is not None
-        assert offsets is not None
-        centroid = self.codes.centroids[partition]
-        if self.metric == "dot":
-            product, norm = float(self.vector @ centroid), float(self.codes.norms[partition])
-            share = product / norm if norm else 0.0
-            offsets = offsets * np.float32(share)
-            offset = 1 - share - product
+        Args:
+            codes: The codes that are asked.
+            turned: The queries.
+            shifts: Numbers that are added to the products of the queries with codes.
+            nearness: See `StoredCodes.ask`.
+            model: Facts about the codes.
+        """
+        self._norms = codes.norms
+        self._shifts = shifts
+        self._nearness = nearness
+        self._model = model
+        self._num_tables = turned.shape[1] // 4
+        self._tables: Floats = np.empty(0, np.float32)
+        self._comparison: Comparison | None = None
+        if codes.num_bits == 1:
+            elements = turned.reshape(len(turned), -1, 4, 1)
+            first, second, third, fourth = (elements[:, :, k] * _NIBBLES[:, k] for k in range(4))
+            self._tables = np.ascontiguousarray(first + second + third + fourth)
         else:
-            difference = self.vector - centroid
-            offset = self.halving * float(difference @ difference)
-        if self.codes.num_bits == 1:
-            best.scan_lookups(
-                rows.keys,
-                allowed,
-                rows.codes,
-                self.table,
-                len(self.table),
-                4,
-                1.0,
-                offset,
-                scales,
-                offsets,
-                self.shift,
-            )
-        elif self.codes.num_bits < MOST_BITS:
-            best.scan_products(
-                rows.keys, allowed, rows.codes, self.table, 1.0, offset, scales, offsets, self.shift
-            )
-        else:
-            sums = rows.codes.astype(np.float32) @ self.table + np.float32(self.shift)
-            best.offer(rows.keys, allowed, sums * scales + (offsets + np.float32(offset)))
+            kind = "uint16" if codes.num_bits == MOST_BITS else "uint8"
+            self._comparison = Comparison(turned.data, turned.shape[1], kind, "product", one_by_one=True)
 
-    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        shifts, nearness = self._shifts[queries], self._nearness[queries, partition]
+        if self._model.metric != "dot":
+            offsets = nearness * np.float32(self._model.halving)
+            return rows.queried(partition, allowed, queries, shifts, offsets)
+        products, norm = -nearness, self._norms[partition]
+        shares = products / norm if norm else np.zeros_like(products)
+        return rows.queried(partition, allowed, queries, shifts, 1 - shares - products, shares)
+
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
+        if self._comparison is not None:
+            scan_compared(best, rows, self._comparison)
+        else:
+            scan_lookups(best, rows, self._tables, self._num_tables, 4)
+
+    def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
         raise UnsupportedFeatureError("a graph over RaBitQ codes")
 
 

@@ -16,9 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
-from lance_core.index.vector.codes.stored_codes import Array, CodedRows, CodeModel, ScannedRows
+from lance_core.index.vector.codes.stored_codes import (
+    Array,
+    CodedRows,
+    CodeModel,
+    Flags,
+    Floats,
+    QueryNumbers,
+)
 from lance_core.index.vector.layouts import Codes
-from lance_core.kernels import BestRows, StoredVectors
+from lance_core.kernels import BestRows, Comparison, QueriedRows, StoredVectors, scan_compared
 
 COLUMN = "__sq_code"
 NUM_BITS = 8
@@ -83,41 +90,60 @@ class ScalarCodes:
     def row_by_row(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch
 
-    def ask(self, vector: Array) -> ScalarQuestion | ScalarProductQuestion:
+    def ask(self, vectors: Array, nearness: Floats) -> ScalarQuestions | ScalarProductQuestions:
         step = self.bounds.step
         if self._model.metric == "dot":
-            query = np.ascontiguousarray(vector, np.float32)
-            offset = 1 - float(np.float32(self.bounds.low)) * float(query.sum(dtype=np.float64))
-            return ScalarProductQuestion(query, -step, offset)
-        return ScalarQuestion(self.bounds.encode(vector), step * step * self._model.halving)
+            queries = np.ascontiguousarray(vectors, np.float32)
+            sums = queries.astype(np.float64).sum(axis=1)
+            offsets = (1 - float(np.float32(self.bounds.low)) * sums).astype(np.float32)
+            return ScalarProductQuestions(queries, _comparison(queries, "product"), -step, offsets)
+        codes = self.bounds.encode(vectors)
+        comparison = _comparison(codes.astype(np.float32), "l2")
+        return ScalarQuestions(codes, comparison, step * step * self._model.halving)
+
+
+def _comparison(queries: Floats, metric: str) -> Comparison:
+    return Comparison(queries.data, queries.shape[1], "uint8", metric, one_by_one=True)
 
 
 @dataclass(frozen=True)
-class ScalarQuestion:
-    """Query for `l2` and `cosine`, as a code."""
+class ScalarQuestions:
+    """Queries for `l2` and `cosine`, as codes."""
 
-    code: Codes
+    codes: Codes
+    comparison: Comparison
     scale: float
 
-    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
-        for _, rows, allowed in parts:
-            best.scan_code_distances(rows.keys, allowed, rows.codes, self.code, self.scale)
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        return rows.queried(partition, allowed, queries)
 
-    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
-        return StoredVectors.scalar_codes(rows.codes, self.code, self.scale)
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
+        scan_compared(best, rows, self.comparison, self.scale)
+
+    def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
+        return StoredVectors.scalar_codes(rows.codes, self.codes[query], self.scale)
 
 
 @dataclass(frozen=True)
-class ScalarProductQuestion:
-    """Query for `dot`, not coded."""
+class ScalarProductQuestions:
+    """Queries for `dot`, not coded."""
 
-    vector: Array
+    vectors: Floats
+    comparison: Comparison
     scale: float
-    offset: float
+    offsets: Floats
 
-    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
-        for _, rows, allowed in parts:
-            best.scan_products(rows.keys, allowed, rows.codes, self.vector, self.scale, self.offset)
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        return rows.queried(partition, allowed, queries, offsets=self.offsets[queries])
 
-    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
-        return StoredVectors.scalar_products(rows.codes, self.vector, self.scale, self.offset)
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
+        scan_compared(best, rows, self.comparison, self.scale)
+
+    def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
+        return StoredVectors.scalar_products(
+            rows.codes, self.vectors[query], self.scale, float(self.offsets[query])
+        )

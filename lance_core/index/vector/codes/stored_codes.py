@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.errors import CorruptFileError
-from lance_core.kernels import BestRows, StoredVectors
+from lance_core.kernels import BestRows, QueriedRows, StoredVectors
 from lance_core.schema.arrow_values import numbers_of
 
 ROW_KEY = "_rowid"
@@ -20,6 +20,7 @@ ROW_KEY = "_rowid"
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
+QueryNumbers = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +41,53 @@ class CodedRows:
         arrays = (self.keys, self.codes, self.row_scales, self.row_offsets)
         return sum(array.nbytes for array in arrays if array is not None)
 
+    def queried(
+        self,
+        partition: int,
+        allowed: Flags | None,
+        queries: QueryNumbers,
+        shifts: Floats | None = None,
+        offsets: Floats | None = None,
+        shares: Floats | None = None,
+    ) -> QueriedRows:
+        """Return the rows as kernels scan them; see `Questions.queried` and `QueriedRows`."""
+        return QueriedRows(
+            self.keys,
+            self.codes,
+            queries,
+            allowed,
+            partition,
+            self.row_scales,
+            self.row_offsets,
+            shifts,
+            offsets,
+            shares,
+        )
 
-class ScannedRows(NamedTuple):
-    """Rows of one partition that a search compares.
 
-    Attributes:
-        partition: Number of the partition.
-        rows: All rows of the partition.
-        allowed: Whether each row may be found; None allows all rows.
+class Questions(Protocol):
+    """Query vectors, prepared for codes of one segment.
+
+    The distances of a query do not depend on the other queries.
     """
 
-    partition: int
-    rows: CodedRows
-    allowed: Flags | None
+    def queried(
+        self, rows: CodedRows, partition: int, allowed: Flags | None, queries: QueryNumbers
+    ) -> QueriedRows:
+        """Return the rows of a partition for `scan`.
 
+        Args:
+            rows: All rows of the partition.
+            partition: Number of the partition.
+            allowed: Whether each row may be found; None allows all rows.
+            queries: Numbers of the queries that search the partition.
+        """
 
-class Question(Protocol):
-    """One query vector, prepared for codes of one segment."""
+    def scan(self, best: Sequence[BestRows], rows: Sequence[QueriedRows]) -> None:
+        """Offer the allowed rows with their distances to the best rows of their queries."""
 
-    def scan(self, best: BestRows, parts: Sequence[ScannedRows]) -> None:
-        """Offer the allowed rows of partitions with their distances."""
-
-    def compare(self, rows: CodedRows, partition: int) -> StoredVectors:
-        """Return the rows of a partition as a graph compares them with the query one by one."""
+    def compare(self, query: int, rows: CodedRows, partition: int) -> StoredVectors:
+        """Return the rows of a partition as a graph compares them with a query one by one."""
 
 
 class StoredCodes(Protocol):
@@ -79,7 +104,7 @@ class StoredCodes(Protocol):
     def load(self, batch: pa.RecordBatch, *, has_graph: bool) -> CodedRows:
         """Return the rows of a partition from the columns `ROW_KEY` and `columns`.
 
-        If `has_graph`, the result is for `Question.compare`, otherwise for `Question.scan`.
+        If `has_graph`, the result is for `Questions.compare`, otherwise for `Questions.scan`.
 
         Raises:
             CorruptFileError: A column has another type or shape.
@@ -92,8 +117,14 @@ class StoredCodes(Protocol):
             CorruptFileError: A column has another type or shape.
         """
 
-    def ask(self, vector: Array) -> Question:
-        """Return the question of a query vector. For `cosine` its norm is 1."""
+    def ask(self, vectors: Array, nearness: Floats) -> Questions:
+        """Return the questions of query vectors.
+
+        Args:
+            vectors: One query per row. For `cosine` their norms are 1.
+            nearness: A number for each query and partition, which is less for nearer centroids: the squared
+                distance for `l2` and `cosine`, the negative product for `dot`.
+        """
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def test_the_reference_finds_the_same_in_it(tmp_path: Path, kind: str, metric: s
     (segment,) = vector_segments(path)
     factor = 2 if metric == "cosine" and not segment.is_exact else 1
     for query in vectors[:3] + np.float32(0.1):
-        found = segment.nearest(SegmentQuery(query, 30, PARTITIONS, PARTITIONS, candidates=200))
+        found = segment.nearest(SegmentQuery(query[np.newaxis], 30, PARTITIONS, PARTITIONS, candidates=200))
         expected = reference_search(path, query, 30, kind)
         tolerance = 1e-2 if "RQ" in kind else 1e-4
         np.testing.assert_allclose(
@@ -87,7 +87,9 @@ def test_recall_is_that_of_an_index_of_the_reference(tmp_path: Path, kind: str, 
         hits = 0
         for query in queries:
             nearest = set(nearest_rows(query, vectors, "l2", 10).tolist())
-            found = segment.nearest(SegmentQuery(query, 10, PARTITIONS, PARTITIONS, candidates=30))
+            found = segment.nearest(
+                SegmentQuery(query[np.newaxis], 10, PARTITIONS, PARTITIONS, candidates=30)
+            )
             hits += len(nearest & set(found.keys.tolist()))
         recalls.append(hits / (10 * len(queries)))
         statistics = lance.dataset(str(path)).stats.index_stats("vector_idx")
@@ -126,7 +128,7 @@ def test_rows_without_usable_vectors_are_left_out(tmp_path: Path, kind: str) -> 
     dataset = lance_core.write_dataset(table.set_column(1, "vector", column), str(path))
     dataset.create_index("vector", kind, num_partitions=2, **KINDS[kind])
     (segment,) = vector_segments(path)
-    found = segment.nearest(SegmentQuery(vectors[0], 600, 2, 2))
+    found = segment.nearest(SegmentQuery(vectors[0][np.newaxis], 600, 2, 2))
     assert set(range(600)) - set(found.keys.tolist()) == {5, 6, 7, 599}
     assert len(reference_search(path, vectors[0], 600, kind)) >= 596
 
@@ -144,7 +146,7 @@ def test_types_of_elements(tmp_path: Path, element: str) -> None:
         build(path, vectors, kind, metric=metric, **({"num_sub_vectors": 4} if "PQ" in kind else {}))
         (segment,) = vector_segments(path)
         query = vectors[11] if metric == "hamming" else vectors[11].astype(np.float32)
-        found = segment.nearest(SegmentQuery(query, 10, PARTITIONS, PARTITIONS, candidates=100))
+        found = segment.nearest(SegmentQuery(query[np.newaxis], 10, PARTITIONS, PARTITIONS, candidates=100))
         expected = reference_search(path, vectors[11], 10, kind, metric=metric)
         tolerance = 1e-2 if "RQ" in kind else 1e-3
         np.testing.assert_allclose(

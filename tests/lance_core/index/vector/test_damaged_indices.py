@@ -37,7 +37,7 @@ def answer_or_refusal(path: Path) -> str | None:
     """Search all partitions. Return the error, or None. Raise all errors that are none of this package."""
     try:
         for segment in vector_segments(path):
-            found = segment.nearest(SegmentQuery(QUERY, 20, 2, 2, candidates=50))
+            found = segment.nearest(SegmentQuery(QUERY[np.newaxis], 20, 2, 2, candidates=50))
             assert len(found.keys) <= 20
             assert not np.isnan(found.distances).any()
             assert (found.distances[1:] >= found.distances[:-1]).all()  # also of two that are infinite

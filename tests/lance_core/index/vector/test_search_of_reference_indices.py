@@ -49,7 +49,9 @@ def test_distances_are_those_of_the_reference(
     factor = 2 if metric == "cosine" and not segment.is_exact else 1
     for query in QUERIES:
         found = segment.nearest(
-            SegmentQuery(query, 50, PARTITIONS, PARTITIONS, candidates=ROWS, approximation="accurate")
+            SegmentQuery(
+                query[np.newaxis], 50, PARTITIONS, PARTITIONS, candidates=ROWS, approximation="accurate"
+            )
         )
         nearest = {"column": "vector", "q": query, "k": 50, "nprobes": PARTITIONS}
         if "HNSW" in kind:

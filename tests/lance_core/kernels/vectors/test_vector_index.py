@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,18 @@ from numpy.random import Generator
 
 from lance_core import kernels
 from lance_core.index.vector.layouts import scanned
-from lance_core.kernels import BestRows, CorruptData, Graph, StoredVectors
+from lance_core.kernels import (
+    BestRows,
+    Comparison,
+    CorruptData,
+    Graph,
+    QueriedRows,
+    StoredVectors,
+    scan_compared,
+    scan_lookups,
+    scan_product_codes,
+    sorted_rows,
+)
 from tests.support.twins import vectors as twins
 
 Array = npt.NDArray[Any]
@@ -25,8 +37,24 @@ def chance() -> Generator:
 
 def kept(best: BestRows) -> tuple[list[int], Array]:
     """Return the keys and the distances of the best rows."""
-    keys, distances = best.sorted()
+    keys, distances, counts = sorted_rows([best])
+    assert counts == [len(best)]
     return np.frombuffer(keys, np.uint64).tolist(), np.frombuffer(distances, np.float32)
+
+
+FIRST = np.zeros(1, np.uint32)
+"""The numbers of the queries if there is one."""
+
+
+def offer(best: BestRows, keys: Array, distances: Array) -> None:
+    """Offer rows with given distances: the products of vectors of one element with 1."""
+    same = Comparison(np.ones(1, np.float32).data, 1, "float32", "product", one_by_one=True)
+    scan_compared([best], [QueriedRows(keys, distances, FIRST)], same)
+
+
+def compared(query: Array, element: str, metric: str) -> Comparison:
+    """Return the comparison of one query."""
+    return Comparison(query.data, len(query), element, metric, one_by_one=True)
 
 
 def nearest(keys: Array, distances: Array, k: int, allowed: Array | None = None) -> tuple[list[int], Array]:
@@ -49,7 +77,7 @@ def check(
 def test_best_rows_keep_the_smallest_keys_of_equal_distances() -> None:
     keys = np.arange(50, dtype=np.uint64)[::-1].copy()
     best = BestRows(5)
-    best.offer(keys, None, np.zeros(50, np.float32))
+    offer(best, keys, np.zeros(50, np.float32))
     assert kept(best)[0] == [0, 1, 2, 3, 4]
 
 
@@ -57,10 +85,10 @@ def test_best_rows_leave_out_nan_and_what_is_outside_the_bounds() -> None:
     keys = np.arange(6, dtype=np.uint64)
     distances = np.array([np.nan, 1, 2, 3, -np.inf, np.inf], np.float32)
     best = BestRows(9)
-    best.offer(keys, None, distances)
+    offer(best, keys, distances)
     assert kept(best)[0] == [4, 1, 2, 3, 5]
     best = BestRows(9, 1.0, 3.0)
-    best.offer(keys, None, distances)
+    offer(best, keys, distances)
     assert kept(best)[0] == [1, 2]
 
 
@@ -80,15 +108,18 @@ def test_lookups_are_sums_of_table_entries(
     allowed = chance.random(num_rows) < 0.8
     best = BestRows(20)
     columns = scanned(rows.T)
-    best.scan_lookups(keys, allowed, columns, table, num_sub_vectors, bits, 2.0, 1.0)
+    rows_of = partial(QueriedRows, keys, columns, FIRST)
+    scan_lookups([best], [rows_of(allowed)], table, num_sub_vectors, bits, 2.0, 1.0)
     check(best, keys, sums * 2 + 1, 20, allowed)
     scales, offsets = chance.random(num_rows).astype(np.float32), chance.random(num_rows).astype(np.float32)
     best = BestRows(20)
-    best.scan_lookups(keys, None, columns, table, num_sub_vectors, bits, 1.0, 3.0, scales, offsets, 0.5)
-    check(best, keys, (sums + 0.5) * scales + offsets + 3, 20)
-    compared = StoredVectors.product_codes(rows, table, num_sub_vectors, bits, 2.0, 1.0)
+    numbers = [np.array([number], np.float32) for number in (0.5, 1.0, 0.25)]
+    with_scales = rows_of(None, 0, scales, offsets, *numbers)
+    scan_lookups([best], [with_scales], table, num_sub_vectors, bits, 1.0, 3.0)
+    check(best, keys, (sums + 0.5) * scales + offsets * 0.25 + 4, 20)
+    vectors = StoredVectors.product_codes(rows, table, num_sub_vectors, bits, 2.0, 1.0)
     best = BestRows(20)
-    best.scan_plain(keys, allowed, compared)
+    best.scan_plain(keys, allowed, vectors)
     check(best, keys, sums * 2 + 1, 20, allowed)
 
 
@@ -104,7 +135,7 @@ def test_half_bytes_are_looked_up_in_the_same_order_in_every_block(
         sums += low[column & 15] + high[column >> 4]
     keys = np.arange(num_rows, dtype=np.uint64)
     best = BestRows(num_rows)
-    best.scan_lookups(keys, None, scanned(codes), table, 2 * bytes_per_row, 4)
+    scan_lookups([best], [QueriedRows(keys, scanned(codes), FIRST)], table, 2 * bytes_per_row, 4)
     found, distances = kept(best)
     assert sorted(found) == keys.tolist()
     np.testing.assert_array_equal(distances, sums[found])
@@ -144,7 +175,8 @@ def test_lower_bounds_of_lookups_leave_out_no_row(chance: Generator, name: str, 
                 sums += entries[-1]
         keys = (chance.permutation(num_rows) + 10_000 * partition).astype(np.uint64)
         allowed = chance.random(num_rows) < 0.7 if partition == 2 else np.ones(num_rows, bool)
-        best.scan_lookups(keys, allowed, scanned(codes), table, num_sub_vectors, 8, 0.5, 1.0)
+        rows = QueriedRows(keys, scanned(codes), FIRST, allowed)
+        scan_lookups([best], [rows], table, num_sub_vectors, 8, 0.5, 1.0)
         all_keys.append(keys[allowed])
         all_distances.append(sums[allowed] * np.float32(0.5) + np.float32(1))
     found, distances = kept(best)
@@ -164,58 +196,62 @@ def test_product_codes_of_several_partitions_are_searched_in_one_call(
     query = chance.standard_normal(num_sub_vectors * size).astype(np.float32)
     centroids = chance.standard_normal((8, len(query))).astype(np.float32)
     partitions, keys, estimates, flags = [], [], [], []
-    for place, (number, num_rows) in enumerate(zip((3, 0, 7, 5, 2), sizes, strict=True)):
+    numbers_of_partitions = (3, 0, 7, 5, 2)
+    for place, (number, num_rows) in enumerate(zip(numbers_of_partitions, sizes, strict=True)):
         codes = chance.integers(0, 1 << bits, (num_rows, num_sub_vectors))
         stored = (codes if bits == 8 else codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
         some_keys = (chance.permutation(num_rows) + 10_000 * place).astype(np.uint64)
         allowed = chance.random(num_rows) < 0.6 if place == 3 else None
-        partitions.append((some_keys, allowed, scanned(stored.T), number))
+        partitions.append(QueriedRows(some_keys, scanned(stored.T), FIRST, allowed, number))
         keys.append(some_keys)
         flags.append(np.ones(num_rows, bool) if allowed is None else allowed)
         centroid = centroids[number] if has_centroids else None
         estimates.append(twins.product_estimates(codes, codebook, query, centroid))
     best = BestRows(25)
-    best.scan_product_codes(
-        partitions, query, columns, num_sub_vectors, bits, 0.5, 1.0, centroids if has_centroids else None
-    )
+    of_partitions = centroids if has_centroids else None
+    scan_product_codes([best], partitions, query, columns, num_sub_vectors, bits, 0.5, 1.0, of_partitions)
     check(best, np.concatenate(keys), np.concatenate(estimates) / 2 + 1, 25, np.concatenate(flags))
     one_by_one = BestRows(25)
-    for some_keys, allowed, codes, number in partitions:
+    for rows, number in zip(partitions, numbers_of_partitions, strict=True):
         wanted = query - centroids[number] if has_centroids else query
         table = kernels.lookup_table("l2" if has_centroids else "dot", wanted, columns, num_sub_vectors)
-        one_by_one.scan_lookups(some_keys, allowed, codes, table, num_sub_vectors, bits, 0.5, 1.0)
+        scan_lookups([one_by_one], [rows], table, num_sub_vectors, bits, 0.5, 1.0)
     assert kept(best)[0] == kept(one_by_one)[0]
     np.testing.assert_array_equal(kept(best)[1], kept(one_by_one)[1])
 
 
 def test_product_codes_of_other_sizes_are_refused() -> None:
-    keys, codes, number = np.arange(4, dtype=np.uint64), np.zeros((2, 4), np.uint8), 1
+    keys, codes = np.arange(4, dtype=np.uint64), np.zeros((2, 4), np.uint8)
     query, codebook = np.zeros(6, np.float32), np.zeros((2, 3, 256), np.float32)
     centroids = np.zeros((2, 6), np.float32)
-    right = ([(keys, None, codes, number)], query, codebook, 2, 8, 1.0, 0.0, centroids)
     best = BestRows(3)
-    best.scan_product_codes(*right)
+    rows = QueriedRows(keys, codes, FIRST, None, 1)
+    right = ([best], [rows], query, codebook, 2, 8, 1.0, 0.0, centroids)
+    scan_product_codes(*right)
     assert kept(best)[0] == [0, 1, 2]
     for place, wrong in (
-        (0, [(keys, None, codes, number), (keys, None, codes, 2)]),
-        (0, [(keys, None, codes[:1], number)]),
-        (0, [(keys[:3], None, codes, number)]),
-        (0, [(keys, np.ones(3, bool), codes, number)]),
-        (1, query[:5]),
-        (1, query[:4]),
-        (1, query[:0]),
-        (2, codebook[:1]),
-        (3, 0),
-        (3, 4),
-        (4, 5),
+        (0, []),
+        (0, [None]),
+        (1, [rows, QueriedRows(keys, codes, FIRST, None, 2)]),
+        (1, [QueriedRows(keys, codes[:1], FIRST, None, 1)]),
+        (1, [QueriedRows(keys[:3], codes, FIRST, None, 1)]),
+        (1, [QueriedRows(keys, codes, FIRST + np.uint32(1), None, 1)]),
+        (1, [None]),
+        (2, query[:5]),
+        (2, query[:4]),
+        (2, query[:0]),
+        (3, codebook[:1]),
+        (4, 0),
         (4, 4),
-        (7, centroids.ravel()[:11]),
-        (7, centroids[:1]),
+        (5, 5),
+        (5, 4),
+        (8, centroids.ravel()[:11]),
+        (8, centroids[:1]),
     ):
         arguments = [*right]
         arguments[place] = wrong
         with pytest.raises(CorruptData):
-            best.scan_product_codes(*arguments)
+            scan_product_codes(*arguments)
     assert kept(best)[0] == [0, 1, 2]
 
 
@@ -223,10 +259,10 @@ def test_best_rows_know_whether_a_key_is_twice_among_them() -> None:
     keys, distances = np.array([7, 3, 9, 3], np.uint64), np.array([1, 2, 3, 4], np.float32)
     best = BestRows(3)
     assert best.are_distinct
-    best.offer(keys, None, distances)
+    offer(best, keys, distances)
     assert best.are_distinct  # the second row with the key 3 is too far
     best = BestRows(4)
-    best.offer(keys, None, distances)
+    offer(best, keys, distances)
     assert not best.are_distinct
 
 
@@ -250,7 +286,8 @@ def test_codes_of_one_byte_per_dimension(chance: Generator, dimension: int) -> N
     keys = chance.permutation(600).astype(np.uint64)
     query = chance.standard_normal(dimension).astype(np.float32)
     best = BestRows(10)
-    best.scan_products(keys, None, codes, query, -1.0, 1.0)
+    rows = QueriedRows(keys, codes, FIRST)
+    scan_compared([best], [rows], compared(query, "uint8", "product"), -1.0, 1.0)
     products = 1 - codes.astype(np.float64) @ query
     error = 1e-5 * dimension  # terms of up to 800 cancel each other out, and a float has seven digits of them
     check(best, keys, products, 10, error=error)
@@ -259,7 +296,7 @@ def test_codes_of_one_byte_per_dimension(chance: Generator, dimension: int) -> N
     check(best, keys, products, 10, error=error)
     distances = ((codes.astype(np.float64) - codes[7]) ** 2).sum(axis=1) * 0.5
     best = BestRows(10)
-    best.scan_code_distances(keys, None, codes, codes[7].copy(), 0.5)
+    scan_compared([best], [rows], compared(codes[7].astype(np.float32), "uint8", "l2"), 0.5)
     check(best, keys, distances, 10)
     best = BestRows(10)
     best.scan_plain(keys, None, StoredVectors.scalar_codes(codes, codes[7].copy(), 0.5))
@@ -280,6 +317,53 @@ def test_plain_vectors(chance: Generator, dimension: int) -> None:
         best = BestRows(10)
         best.scan_plain(keys, None, StoredVectors.plain(metric, stored, asked.copy()))
         check(best, keys, distances, 10)
+        best = BestRows(10)
+        comparison = compared(asked.copy(), str(stored.dtype), metric)
+        scan_compared([best], [QueriedRows(keys, stored, FIRST)], comparison)
+        check(best, keys, distances, 10)
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 16, 60, 101, 300])
+@pytest.mark.parametrize(
+    ("element", "metric"),
+    [(each, "l2") for each in ("float32", "float64", "float16", "uint8", "uint16", "int8")]
+    + [(each, "product") for each in ("float32", "float64", "uint8", "uint16")]
+    + [("float32", "dot"), ("float32", "cosine"), ("float64", "cosine"), ("uint8", "cosine")]
+    + [("uint8", "hamming")],
+)
+def test_many_queries_find_the_rows_that_each_finds_alone(
+    chance: Generator, element: str, metric: str, dimension: int
+) -> None:
+    """Keys and distances are the same, to the last digit, however many queries are compared."""
+    stored = (chance.standard_normal((131, dimension)) * 20 + 100).astype(element)
+    kind = "uint8" if metric == "hamming" else "float64" if element == "float64" else "float32"
+    queries = (chance.standard_normal((70, dimension)) * 100).astype(kind)
+    keys, flags = chance.permutation(131).astype(np.uint64), chance.random(131) < 0.7
+    alone = []
+    for query in queries:
+        best = BestRows(131)
+        scan_compared([best], [QueriedRows(keys, stored, FIRST, flags)], compared(query, element, metric))
+        alone.append(kept(best))
+    expected = {
+        "l2": lambda query: ((stored.astype(float) - query.astype(float)) ** 2).sum(axis=1),
+        "product": lambda query: stored.astype(float) @ query.astype(float),
+        "dot": lambda query: 1 - stored.astype(float) @ query.astype(float),
+    }.get(metric, lambda query: twins.distances(stored, query, metric))
+    for query, (found, distances) in zip(queries, alone, strict=True):
+        by_key = dict(zip(keys.tolist(), expected(query).tolist(), strict=True))
+        assert len(found) == flags.sum()
+        size = 1.0 if metric == "cosine" else 1e5 * dimension
+        if element in ("uint8", "uint16"):
+            size *= 1000
+        np.testing.assert_allclose(distances, [by_key[key] for key in found], rtol=1e-5, atol=2e-6 * size)
+    together = Comparison(queries.data, dimension, element, metric, one_by_one=True)
+    for some in (np.arange(70), np.arange(64), np.array([3, 69]), np.array([5, 4, 3, 68, 20, 0, 1])):
+        best_of = [BestRows(131) for _ in queries]
+        scan_compared(best_of, [QueriedRows(keys, stored, some.astype(np.uint32), flags)], together)
+        for number in some.tolist():
+            assert kept(best_of[number])[0] == alone[number][0]
+            np.testing.assert_array_equal(kept(best_of[number])[1], alone[number][1])
+        assert sum(map(len, best_of)) == len(some) * flags.sum()
 
 
 @pytest.mark.parametrize("metric", ["l2", "dot"])
@@ -382,17 +466,33 @@ def test_damaged_graphs_are_refused(levels: list[tuple[list[int], list[int], lis
 
 def test_sizes_that_do_not_fit_are_refused() -> None:
     keys, codes = np.arange(4, dtype=np.uint64), np.zeros((4, 8), np.uint8)
-    best, table = BestRows(3), np.zeros((8, 256), np.float32)
+    best, table = [BestRows(3)], np.zeros((8, 256), np.float32)
+    rows = QueriedRows(keys, codes, FIRST)
     with pytest.raises(CorruptData):
-        best.scan_lookups(keys, None, codes[:3], table, 8, 8)
+        scan_lookups(best, [QueriedRows(keys, codes[:3], FIRST)], table, 8, 8)
     with pytest.raises(CorruptData):
-        best.scan_lookups(keys, None, codes, table[:7], 8, 8)
+        scan_lookups(best, [rows], table[:7], 8, 8)
     with pytest.raises(CorruptData):
-        best.scan_lookups(keys, np.ones(3, bool), codes, table, 8, 8)
+        scan_lookups(best, [QueriedRows(keys, codes, FIRST + np.uint32(1))], np.stack([table] * 2), 8, 8)
+    query, flags = np.zeros(8, np.float32), np.ones(3, bool)
     with pytest.raises(CorruptData):
-        best.scan_products(keys, None, codes, np.zeros(9, np.float32))
+        scan_compared(best, [rows], compared(np.zeros(9, np.float32), "uint8", "product"))
     with pytest.raises(CorruptData):
-        best.scan_code_distances(keys, None, codes, np.zeros(7, np.uint8), 1.0)
+        scan_compared(best, [rows], compared(query, "float32", "l2"))
+    with pytest.raises(CorruptData, match="one by one"):
+        scan_compared(best, [rows], Comparison(np.zeros(64, np.float32).data, 8, "uint8", "l2"))
+    with pytest.raises(CorruptData, match="best"):
+        sorted_rows([best[0], None])
+    for wrong in (
+        {"allowed": flags},
+        {"row_scales": query[:4]},
+        {"row_scales": query[:3], "row_offsets": query[:3]},
+        {"shifts": query[:2]},
+        {"offsets": query[:0]},
+        {"shares": query[:2]},
+    ):
+        with pytest.raises(CorruptData):
+            QueriedRows(keys, codes, FIRST, **wrong)
     with pytest.raises(CorruptData):
         kernels.sum_clusters(np.zeros((2, 4), np.float32), 4, 0, 4, np.array([0, 3], np.uint32), 3)
     with pytest.raises(CorruptData):

@@ -15,7 +15,7 @@ import pytest
 import lance_core
 from lance_core.api.dataset.scanner_builder import ScannerBuilder
 from lance_core.errors import InvalidInputError, LanceError
-from lance_core.index.vector import opened
+from lance_core.index.vector import batch_search, opened
 from lance_core.scan.nearest import indexed as indexed_search
 from support.searches.nearest import expected_ids, lattice, vector_table
 
@@ -133,7 +133,7 @@ def test_rows_are_the_same_however_many_partitions_are_scanned_at_once(
     dataset.create_index("v", kind, num_partitions=9, **({"num_sub_vectors": 4} if kind == "IVF_PQ" else {}))
     expected = search(lance_core.dataset(path), nprobes=7, k=40, **changes)
     for num_bytes, num_partitions, cache_bytes in ((0, 64, None), (5000, 2, 0), (16 << 20, 3, 40_000)):
-        monkeypatch.setattr(opened, "_SCANNED_BYTES", num_bytes)
+        monkeypatch.setattr(batch_search, "_SCANNED_BYTES", num_bytes)
         monkeypatch.setattr(opened, "_MOST_PARTITIONS", num_partitions)
         session = lance_core.Session(index_cache_size_bytes=cache_bytes)
         assert search(lance_core.dataset(path, session=session), nprobes=7, k=40, **changes) == expected
