@@ -107,7 +107,7 @@ class OpenVectorSegment:
         """
         with np.errstate(over="ignore", invalid="ignore"):
             vectors, numbers = _usable(query.vectors, self.metric)
-            if not len(numbers) or not len(self._model.partitions):
+            if not len(numbers) or not len(self._model.filled):
                 return _NOTHING
             found = BatchSearch(self._model, query, vectors, self._partitions).found()
             return found._replace(queries=numbers[found.queries])

@@ -110,3 +110,15 @@ def test_segments_that_the_reference_merged_are_read(tmp_path: Path, kind: str) 
 
 def _vectors(values: Any) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), values.shape[1])
+
+
+def test_an_index_of_nulls_finds_nothing(tmp_path: Path) -> None:
+    """All vectors are null, and the centroids were given: the reference covers the fragment, without rows."""
+    path = str(tmp_path / "t")
+    table = pa.table({"id": range(300), "v": pa.nulls(300, pa.list_(pa.float32(), 4))})
+    lance.write_dataset(table, path).create_index(
+        "v", "IVF_FLAT", num_partitions=4, ivf_centroids=np.eye(4, dtype=np.float32)
+    )
+    dataset = lance_core.dataset(path)
+    for q in (np.ones(4, np.float32), np.ones((3, 4), np.float32)):
+        assert dataset.to_table(nearest={"column": "v", "q": q, "k": 3}).num_rows == 0
