@@ -218,7 +218,7 @@ def page_alternatives(expression: Expression) -> tuple[PageCondition, ...]:
             return ()
         by_column.setdefault(single.column, []).append(part)
     found = [page_condition(Or(tuple(parts)) if len(parts) > 1 else parts[0]) for parts in by_column.values()]
-    # Those that pages may not answer come first, before time is spent on the others.
+    # Conditions that pages may not answer come first, before time is spent on the others.
     return tuple(sorted(filter(None, found), key=lambda condition: condition.is_cheap))
 
 
