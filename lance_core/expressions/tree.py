@@ -274,7 +274,9 @@ def walk(expression: Expression) -> Iterator[Expression]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(node.operands))
+        operands = node.operands
+        if operands:
+            stack += operands[::-1]
 
 
 def _reads(expression: Expression) -> tuple[tuple[Path, bool], ...]:
@@ -283,6 +285,10 @@ def _reads(expression: Expression) -> tuple[tuple[Path, bool], ...]:
     Each comes with whether it is read as stored JSON.
     """
     found: dict[tuple[Path, bool], None] = {}
+    if isinstance(expression, And) and not any(isinstance(part, And) for part in expression.parts):
+        for part in expression.parts:  # these are asked for, too
+            found.update(dict.fromkeys(_reads_of.of(part)))
+        return tuple(found)
     for node in walk(expression):
         if isinstance(node, Column):
             found[node.path, isinstance(node, StoredJson)] = None

@@ -133,6 +133,11 @@ class KnownColumns:
 
     def truth(self, condition: tree.Expression) -> Truth:
         """Return the possible results of a condition in each row range, or one entry for all of them."""
+        if isinstance(condition, tree.Comparison) and isinstance(condition.right, tree.Literal):
+            left = condition.left  # most conditions: no tree to walk
+            if isinstance(left, tree.Column) and left.path in self._facts:
+                constant = intervals.literal_values(condition.right.value)
+                return intervals.compare(condition.op, self._column_values(left), constant)
         known: dict[int, Truth | Values | None] = {}
         for node in reversed(list(tree.walk(condition))):  # from the leaves of the tree upwards
             if not isinstance(node, tree.Column):

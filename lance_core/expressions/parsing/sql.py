@@ -23,6 +23,7 @@ from lance_core.expressions.aggregates import AGGREGATE_NAMES, COUNT_DISTINCT, A
 from lance_core.expressions.column_names import resolve_column
 from lance_core.expressions.parsing.complexity_limits import MAX_LITERALS, MAX_TEXT, check_limits, check_size
 from lance_core.expressions.parsing.long_lists import UnfitList, without_lists
+from lance_core.expressions.parsing.plain_shapes import keep_shape, with_constants
 from lance_core.expressions.parsing.shapes import without_constants
 from lance_core.expressions.parsing.sql_reader import Reader
 from lance_core.expressions.sql_types import sql_type
@@ -168,13 +169,18 @@ def check_syntax(text: str) -> None:
 def _parse(text: str, schema: pa.Schema, *, checked: bool = False, repeatable: bool) -> Expression:
     short, lists = without_lists(text, MAX_LITERALS) if len(text) <= MAX_TEXT else (text, [])
     shape, constants = without_constants(short) or ("", [])
+    if constants and not lists and (found := with_constants(shape, constants, schema)) is not None:
+        return found
     tree = _tree_of_shape(shape, len(constants)) if constants else None
     if lists or tree is not None:
         # Errors name places in the text, so that a text with an error is parsed as it is.
         with suppress(UnfitList, InvalidInputError):
             if tree is None:
                 return _bound(_tree(short, schema), schema, lists, checked=checked, repeatable=repeatable)
-            return _bound(tree, schema, lists, constants, checked=checked, repeatable=repeatable)
+            bound = _bound(tree, schema, lists, constants, checked=checked, repeatable=repeatable)
+            if not lists:
+                keep_shape(shape, tree, schema, bound)
+            return bound
     return _bound(_tree(text, schema), schema, checked=checked, repeatable=repeatable)
 
 

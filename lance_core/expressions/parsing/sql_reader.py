@@ -29,7 +29,7 @@ from lance_core.expressions.sql_types import parse_interval, sql_type
 from lance_core.expressions.tree import Column, Expression, IsIn, Literal
 from lance_core.schema.arrow_values import array_of, scalar_of
 
-_COMPARISONS: dict[Any, str] = {
+COMPARISONS: dict[Any, str] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.LT: "<",
@@ -37,6 +37,7 @@ _COMPARISONS: dict[Any, str] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
+"""Operators of comparisons, by the nodes of sqlglot."""
 
 _ARITHMETIC: dict[Any, str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%"}
 
@@ -135,12 +136,12 @@ class Reader:
         constant = node.expression
         if isinstance(constant, exp.Literal) and isinstance(node.this, exp.Column):
             left = self.read(node.this)
-            op, text = _COMPARISONS[type(node)], self._text(constant)
+            op, text = COMPARISONS[type(node)], self._text(constant)
             plain = builders.plain_comparison(op, left, text, is_text=constant.is_string)
             if plain is not None:
                 return plain
         # The literals of a comparison do not get the type of a boolean column beside the comparison.
-        return builders.comparison(_COMPARISONS[type(node)], *self._sides(node, top, None))
+        return builders.comparison(COMPARISONS[type(node)], *self._sides(node, top, None))
 
     def _between(self, node: exp.Between, top: bool, column: Column | None) -> Expression:
         operand = self.read(node.this)
@@ -414,7 +415,7 @@ _PARTS: dict[Any, tuple[_Method, str]] = {
     exp.Or: (Reader._or, _BINARY),
     exp.Not: (Reader._not, "this"),
     exp.Paren: (Reader._paren, "this"),
-    **dict.fromkeys(_COMPARISONS, (Reader._comparison, _BINARY)),
+    **dict.fromkeys(COMPARISONS, (Reader._comparison, _BINARY)),
     **dict.fromkeys(_ARITHMETIC, (Reader._arithmetic, _BINARY)),
     exp.Neg: (Reader._negative, "this"),
     exp.DPipe: (Reader._join, f"{_BINARY} safe"),

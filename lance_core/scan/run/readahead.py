@@ -32,9 +32,10 @@ _LEAST_GROUP_BYTES, _MOST_GROUP_BYTES = 3 << 20, 8 << 20
 # much as the job before, up to the most.
 _FIRST_BYTES = 1 << 20
 _MOST_BYTES = 16 << 20
-# Most decoded bytes of a job that the calling thread does itself: handing it to a worker thread and waiting
-# for the result would take longer.
-_ALONE_BYTES = 1 << 20
+ALONE_BYTES = 1 << 20
+"""Most decoded bytes of a job that the calling thread does itself: handing it to a worker thread and waiting
+for the result would take longer.
+"""
 # Most decoded bytes of a job that counts as work of the interpreter, such as a job of many fragments with few
 # rows. Worker threads would only wait for the interpreter's lock, so the calling thread does such a job when
 # its results are due.
@@ -238,7 +239,7 @@ def run_ahead(
                     break
                 upcoming.take()
                 begun.append(Job(work, num_bytes, reservation))
-                is_small = len(begun) == 1 and not is_remote and num_bytes <= _ALONE_BYTES
+                is_small = len(begun) == 1 and not is_remote and num_bytes <= ALONE_BYTES
                 if (num_alone > 0 and not is_remote) or is_small:
                     begun[-1].run()
                 else:
@@ -261,6 +262,23 @@ def run_ahead(
             begun.popleft().stop()
     finally:
         for job in begun if process == os.getpid() else ():  # the worker threads are in the other process
+            job.stop()
+
+
+def run_alone(source: Source[W], budget: MemoryBudget) -> Generator[Job[W], None, None]:
+    """Yield jobs for the work of `source`, in order, which the calling thread does one after the other.
+
+    A job is stopped when the next job is asked for. Errors are those of `run_ahead`.
+    """
+    while (work := source.take(_FIRST_BYTES)) is not None:
+        look_at_reader()
+        num_bytes = _estimate(work)
+        check_fits_reader(num_bytes)
+        job = Job(work, num_bytes, budget.require(num_bytes))
+        try:
+            job.run()
+            yield job
+        finally:
             job.stop()
 
 

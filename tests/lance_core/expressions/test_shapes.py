@@ -155,6 +155,27 @@ def test_drawn_conditions(text: str) -> None:
     assert meaning(text) == expected
 
 
+@settings(max_examples=draws(800), deadline=None)
+@given(
+    st.lists(st.tuples(names, operators, st.sampled_from(["{}", "({})"])), min_size=1, max_size=3),
+    st.lists(st.lists(constants, min_size=3, max_size=3), min_size=2, max_size=4),
+)
+def test_what_a_shape_means_with_other_constants(
+    terms: list[tuple[str, str, str]], asked: list[list[str]]
+) -> None:
+    """Texts of a shape that was read before mean what they mean to the parser, whatever came first."""
+    for given_here in asked:
+        parts = [
+            around.format(f"{name} {op} {constant}")
+            for (name, op, around), constant in zip(terms, given_here, strict=False)
+        ]
+        text = " AND ".join(parts)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sql, "without_constants", lambda text: None)
+            expected = meaning(text)
+        assert meaning(text) == expected
+
+
 PLAIN = st.sampled_from(
     ["0", "7", "127", "128", "255", "256", "2147483648", "9223372036854775808", "1" + "0" * 20]
 )

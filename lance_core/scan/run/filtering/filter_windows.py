@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
@@ -110,6 +112,11 @@ class FilterWindow:
 
     reads: tuple[FilterRead, ...]
 
+    @property
+    def num_bytes(self) -> int:
+        """Estimated size of the columns of the filter, in bytes."""
+        return sum([read.num_bytes for read in self.reads])
+
 
 class FilterWindows(Source[FilterWindow]):
     """The windows of a plan without the rows that statistics rule out, in order."""
@@ -154,6 +161,27 @@ class FilterWindows(Source[FilterWindow]):
         if len(reads) == 1:
             reads[0].is_alone = True
         return FilterWindow(tuple(reads)) if reads else None
+
+    def only_window(self, most_bytes: int) -> FilterWindow | None:
+        """Return one window of all rows; None if the columns of the filter have more than `most_bytes` there.
+
+        Call it before `take`, if at all. After None, `take` returns all windows.
+        """
+        fragments = self._open_fragments()
+        few: list[_CandidateRanges] = []
+        num_bytes = 0
+        with suppress(Exception):  # `take` raises the error in its turn
+            while (fragment := next(fragments, None)) is not None:
+                few.append(fragment)
+                num_bytes += fragment.num_bytes
+                if num_bytes > most_bytes:
+                    self._fragments = Lookahead(chain(few, fragments))
+                    return None
+            reads = [read for fragment in few if (read := fragment.take(most_bytes)) is not None]
+            for read in reads:
+                read.is_alone = len(reads) == 1
+            return FilterWindow(tuple(reads))
+        return None
 
     def _open_fragments(self) -> Iterator[_CandidateRanges]:
         done = 0
@@ -212,6 +240,11 @@ class _CandidateRanges:
         self._candidates = list(reversed(_joined(candidates, gap, everything)))
         widest = max(widths, key=lambda index: widths[index], default=None)
         self._boundaries = () if widest is None else fragment.columns[widest].page_rows
+
+    @property
+    def num_bytes(self) -> int:
+        """Estimated size of the columns of the filter in the rows that are not taken yet."""
+        return int(sum(candidate.num_rows for candidate in self._candidates) * self._width)
 
     @property
     def has_more(self) -> bool:

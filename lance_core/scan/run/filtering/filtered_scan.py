@@ -18,7 +18,7 @@ from lance_core.scan.run.filtering.filter_windows import FilterWindow, FilterWin
 from lance_core.scan.run.filtering.index_masks import index_masks, is_few
 from lance_core.scan.run.filtering.matching_rows import MatchingRows, MatchingWindow
 from lance_core.scan.run.filtering.row_filter import RowFilter
-from lance_core.scan.run.readahead import Job, run_ahead
+from lance_core.scan.run.readahead import ALONE_BYTES, Job, run_ahead, run_alone, run_reads
 from lance_core.scan.run.strategy import Strategy
 from lance_core.scan.run.window_batches import WindowsTogether
 from lance_core.table.snapshot import Snapshot
@@ -27,6 +27,8 @@ _ALL = 1 << 30
 """More jobs than any scan has."""
 _FEW_ROWS = 1 << 14
 """Rows that are filtered in less time than statistics take, which describe half as many each."""
+_FEW_BYTES = ALONE_BYTES
+"""Bytes of rows that the calling thread filters and decodes in less time than jobs take."""
 _FEW_FRAGMENTS = 4
 """Fragments that are opened in less time than statistics of all of them take."""
 
@@ -45,15 +47,23 @@ def matching_jobs(
     """
     is_remote = snapshot.storage.is_remote
     masks = index_masks(snapshot, plan.options, files) if strategy.prune else None
-    with closing(filter_jobs(snapshot, plan, budget, files, strategy, masks)) as found:
-        rows = MatchingRows(
-            found,
-            plan.options,
-            len(plan.schema),
-            strategy.dense_share,
-            is_stream=strategy.is_stream,
-            cutter=None if is_remote else cutter,
-        )
+    windows = _windows(snapshot, plan, files, strategy, masks)
+    few = None if is_remote else windows.only_window(_FEW_BYTES)
+    rows = MatchingRows(
+        _jobs(windows, snapshot, plan, budget, masks) if few is None else None,
+        plan.options,
+        len(plan.schema),
+        strategy.dense_share,
+        is_stream=strategy.is_stream,
+        cutter=None if is_remote else cutter,
+    )
+    with closing(rows):
+        if few is not None:
+            with budget.require(few.num_bytes):
+                rows.add(few.reads, run_reads(few.reads))
+            if rows.num_bytes <= _FEW_BYTES:
+                yield from run_alone(rows, budget)
+                return
         alone = _ALL if is_few(plan, masks) and not is_remote else 0
         yield from run_ahead(rows, budget, 2 + num_workers(is_remote), is_remote, num_alone=alone)
 
@@ -67,15 +77,21 @@ def filter_jobs(
     masks: FilterMasks | None,
 ) -> Generator[Job[FilterWindow], None, None]:
     """Return the jobs that find the matching rows, among the rows of `masks`; see `run_ahead`."""
+    return _jobs(_windows(snapshot, plan, files, strategy, masks), snapshot, plan, budget, masks)
+
+
+def _windows(
+    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, masks: FilterMasks | None
+) -> FilterWindows:
+    """Return the windows in which the matching rows are, among the rows of `masks`."""
     condition = plan.options.filter
     assert condition is not None
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
-    is_remote = snapshot.storage.is_remote
     # A trace shows what statistics leave out, so it needs them in any case. What indices find is rare,
     # also in the fragments that they do not cover.
     is_small = plan.num_rows <= _FEW_ROWS and len(plan.fragment_scans) <= _FEW_FRAGMENTS
-    asks = is_remote or strategy.trace is not None or masks is not None or not is_small
-    windows = FilterWindows(
+    asks = snapshot.storage.is_remote or strategy.trace is not None or masks is not None or not is_small
+    return FilterWindows(
         plan,
         FragmentOpener(
             snapshot,
@@ -96,9 +112,19 @@ def filter_jobs(
         RowFilter(condition, projection, strategy, learns=strategy.prune, guards=plan.options.guards),
         is_stream=strategy.is_stream,
     )
+
+
+def _jobs(
+    windows: FilterWindows,
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    budget: MemoryBudget,
+    masks: FilterMasks | None,
+) -> Generator[Job[FilterWindow], None, None]:
+    """Return the jobs that filter windows; see `run_ahead`."""
+    is_remote = snapshot.storage.is_remote
     # With a limit, the first window often has all rows that are wanted.
     num_alone = 0 if plan.options.limit is None else 1
     if is_few(plan, masks) and not is_remote:
         num_alone = _ALL
-    most_jobs = 2 + num_workers(is_remote)
-    return run_ahead(windows, budget, most_jobs, is_remote, num_alone=num_alone)
+    return run_ahead(windows, budget, 2 + num_workers(is_remote), is_remote, num_alone=num_alone)

@@ -7,7 +7,7 @@ So the same rows make the same batches, whatever was pruned and however large th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from threading import Lock
@@ -25,7 +25,7 @@ from lance_core.scan.read.live_rows import Offsets
 from lance_core.scan.read.row_selection import by_density, read_dense_rows, rows_at_once
 from lance_core.scan.read.value_sizes import Counts
 from lance_core.scan.run.batch_cutter import BatchCutter
-from lance_core.scan.run.filtering.filter_windows import FilterWindow
+from lance_core.scan.run.filtering.filter_windows import FilterRead, FilterWindow
 from lance_core.scan.run.filtering.row_filter import Matches
 from lance_core.scan.run.readahead import DirectRead, Job, Source
 from lance_core.scan.run.window_batches import WindowRead, WindowsTogether
@@ -226,7 +226,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
 
     def __init__(
         self,
-        jobs: Generator[Job[FilterWindow], None, None],
+        jobs: Generator[Job[FilterWindow], None, None] | None,
         options: ScanOptions,
         num_columns: int,
         dense_share: float | None,
@@ -234,7 +234,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
         is_stream: bool,
         cutter: BatchCutter | None = None,
     ) -> None:
-        """Make windows of the rows that `jobs` find.
+        """Make windows of the rows that `jobs` find, or only of those that `add` gets.
 
         Args:
             cutter: If given, the results may have windows like those of a scan without a filter, which it
@@ -257,6 +257,32 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
         self._measured: tuple[FragmentReader, float] | None = None
         self._is_done = False
         self._error = DeferredError()
+
+    def close(self) -> None:
+        """Stop the jobs of the first phase."""
+        if self._jobs is not None:
+            self._jobs.close()
+
+    @property
+    def num_bytes(self) -> float:
+        """Estimated decoded bytes of the rows that are not taken yet."""
+        return sum(len(part.rows) * self._width(part.fragment) for part in self._parts)
+
+    def add(self, reads: Iterable[FilterRead], results: Iterable[list[Matches]]) -> int:
+        """Add the rows that reads of the first phase found. Return about how many bytes they take here.
+
+        An error in the results is raised after the batches that are complete by then.
+        """
+        held = 0
+        with self._error:
+            for read, some in zip(reads, results, strict=True):
+                held += sum(matches.num_bytes for matches in some)
+                for matches in some:
+                    self._add(matches, read.first_number)
+        if self._error.error is not None:
+            self.close()
+            self._is_done = True
+        return held
 
     def is_ready(self) -> bool:
         """Return whether the finished jobs of the first phase make a batch, or are the last jobs."""
@@ -288,24 +314,14 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
     def _advance(self, *, wait: bool) -> bool:
         """Add the matching rows of the next job of the first phase. Return False if it is not done yet."""
         if self._job is None:
-            self._job = None if self._left == 0 else next(self._jobs, None)
+            self._job = None if self._left == 0 or self._jobs is None else next(self._jobs, None)
             if self._job is None:
                 self._finish()
                 return True
         if not wait and not self._job.is_done:
             return False
         job, self._job = self._job, None
-        held = 0
-        results: Iterator[list[Matches]] = job.results()
-        with self._error:  # raised after the batches that are complete by now
-            for read, some in zip(job.work.reads, results, strict=True):
-                held += sum(matches.num_bytes for matches in some)
-                for matches in some:
-                    self._add(matches, read.first_number)
-        job.reservation.resize(held)
-        if self._error.error is not None:
-            self._jobs.close()
-            self._is_done = True
+        job.reservation.resize(self.add(job.work.reads, job.results()))
         return True
 
     def _add(self, matches: Matches, first_number: int) -> None:
@@ -328,7 +344,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
         self._end(self._ends.reach(first_number + fragment.num_live_rows(0, matches.end)))
 
     def _finish(self) -> None:
-        self._jobs.close()
+        self.close()
         self._is_done = True
         self._end(self._ends.finish())
 

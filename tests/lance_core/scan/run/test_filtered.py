@@ -103,9 +103,11 @@ def test_every_strategy_gives_what_the_reference_gives(version, history):
             plan = plan_scan(ours.snapshot, options)
             seen = None
             for name, strategy in STRATEGIES.items():
-                for budget in (1, 1 << 30):
-                    label = f"{condition}, limit={limit}, offset={offset}: {name}"
-                    batches = run(ours.snapshot, options, strategy, warm, budget)
+                for budget, few_bytes in ((1, 0), (1, 1 << 20), (1 << 30, 2000)):
+                    label = f"{condition}, limit={limit}, offset={offset}: {name}, {few_bytes} bytes are few"
+                    with pytest.MonkeyPatch.context() as patch:
+                        patch.setattr(filtered_scan, "_FEW_BYTES", few_bytes)
+                        batches = run(ours.snapshot, options, strategy, warm, budget)
                     found = pa.Table.from_batches(batches, plan.schema)
                     assert_tables_equal(expected, found, label=label)
                     sizes = [batch.num_rows for batch in batches]
