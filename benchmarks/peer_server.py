@@ -2,11 +2,12 @@
 
     python -m benchmarks.peer_server plain ROOT     streams scanners of the reference library
     python -m benchmarks.peer_server memory URI     fetches a dataset from our server once, then serves it
+    python -m benchmarks.peer_server bare ROOT      streams scanners of our library
     python -m benchmarks.peer_server search PATH    searches a dataset with our library
 
-A ticket of the first two is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null},
+A ticket of the first three is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null},
 perhaps with "columns", "filter" and "limit". The plain server also takes "offsets" (a take), and `{}` for a
-stream without rows. A ticket of the third is JSON with the arguments of `nearest`, the vector in base64; with
+stream without rows. A ticket of the last is JSON with the arguments of `nearest`, the vector in base64; with
 "again" it asks for the latest answer, and nothing is searched. The first line on stdout is the address.
 """
 
@@ -81,6 +82,27 @@ class MemoryServer(flight.FlightServerBase):
         return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(chosen[0].schema, batches))
 
 
+class BareServer(flight.FlightServerBase):
+    """Server that scans with our library as our server does, and does nothing else: the cost of a service is
+    the difference.
+    """
+
+    def __init__(self, root: Path) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+        self._root = root
+        self._datasets: dict[str, lance_core.LanceDataset] = {}
+
+    def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.GeneratorStream:
+        """Stream the dataset in the batches of our server."""
+        asked = json.loads(ticket.ticket)
+        name = asked["dataset"]
+        if name not in self._datasets:
+            self._datasets[name] = lance_core.dataset(self._root / f"{name}.lance")
+        arguments = {key: asked[key] for key in ("columns", "filter", "limit") if key in asked}
+        scanner = self._datasets[name].scanner(**arguments)
+        return flight.GeneratorStream(scanner.projected_schema, scanner.to_batches())
+
+
 class SearchServer(flight.FlightServerBase):
     """Server that searches as our server does, and does nothing else: the cost of Flight around a search."""
 
@@ -98,7 +120,12 @@ class SearchServer(flight.FlightServerBase):
         return flight.RecordBatchStream(self._latest)
 
 
-_SERVERS = {"plain": lambda root: PlainServer(Path(root)), "memory": MemoryServer, "search": SearchServer}
+_SERVERS = {
+    "plain": lambda root: PlainServer(Path(root)),
+    "memory": MemoryServer,
+    "bare": lambda root: BareServer(Path(root)),
+    "search": SearchServer,
+}
 
 
 def main() -> None:

@@ -2,9 +2,10 @@
 
     python -m benchmarks.stream_budget [--only NAMES] [--runs N] [--scale F] [--folder FOLDER]
 
-Streams of the tables of `benchmarks.data` are measured over three servers, each with a client process of its
-own for each request: ours, the plain server over the reference, and the server that sends the batches of ours
-from memory. The last one shows what Flight costs. Decoding without sending is measured in this process.
+Streams of the tables of `benchmarks.data` are measured over four servers, each with a client process of its
+own for each request: ours, the plain server over the reference, the server that sends the batches of ours
+from memory, and a bare server over our library. The third shows what Flight costs, the last one what is left
+without a service. Decoding without sending is measured in this process.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -25,10 +27,10 @@ from itertools import count
 import lance_core
 from benchmarks import targets
 from benchmarks.data import Dataset, add_folder_option, prepare
-from benchmarks.flight_scan import BATCH_SIZES, Server, plain_name, servers
+from benchmarks.flight_scan import BATCH_SIZES, Server, plain_name, running, servers
 from benchmarks.targets import Ratio
 
-OURS, MEMORY = "ours", "from memory"
+OURS, MEMORY, BARE = "ours", "from memory", "bare server"
 
 RANGE_ROWS = 1000
 NARROW = ["id", "value"]
@@ -77,11 +79,12 @@ class Peers:
     ours: Peer
     plain: Peer
     memory: Peer
+    bare: Peer
 
 
 @contextmanager
 def with_clients(*all_servers: Server) -> Iterator[Peers]:
-    """Start a client process for each of our server, the plain server and the one that sends from memory."""
+    """Start a client process for each server, in the order of `Peers`."""
     with ExitStack() as stack:
         yield Peers(*[stack.enter_context(_with_client(server)) for server in all_servers])
 
@@ -156,18 +159,23 @@ def readers(dataset: Dataset, request: Request, peers: Peers) -> dict[str, Calla
 
     found: dict[str, Callable[[], Taken]] = {OURS: ours}
     found[MEMORY] = lambda: peers.memory.stream({**asked, **request.fields})
+    found[BARE] = lambda: peers.bare.stream({"dataset": dataset.name, **request.asked()})
     for size in BATCH_SIZES:
         found[plain_name(size)] = partial(plain, size)
     return found
 
 
 def measure(ways: Mapping[str, Callable[[], Taken]], runs: int) -> dict[str, Taken]:
-    """Return the medians of interleaved runs, in an order that rotates, after one that does not count."""
+    """Return the medians of interleaved runs, after one that does not count.
+
+    The order is drawn for each run. A server goes on to free memory after its answer, which slows down the
+    next one: if the order only rotated, that would always be the same one.
+    """
     taken: dict[str, list[Taken]] = {name: [] for name in ways}
-    names = list(ways)
+    names, order = list(ways), random.Random(0)
     for number in range(-1, runs):
-        shift = max(number, 0) % len(names)
-        for name in names[shift:] + names[:shift]:
+        order.shuffle(names)
+        for name in names:
             one = ways[name]()
             if number >= 0:
                 taken[name].append(one)
@@ -206,10 +214,11 @@ def measure_all(
     memory from then on, and receives everything after it with fewer page faults.
     """
     for request in requests(dataset):
-        with with_clients(*all_servers) as peers:
+        bare_server = running("bare", "benchmarks.peer_server", "bare", str(dataset.path.parent))
+        with bare_server as bare, with_clients(*all_servers, bare) as peers:
             found = measure(readers(dataset, request, peers), runs * request.runs)
         task = f"{dataset.name} {request.name}"
-        best = min(one.seconds for name, one in found.items() if name not in (OURS, MEMORY))
+        best = min(one.seconds for name, one in found.items() if name not in (OURS, MEMORY, BARE))
         compared = [Ratio(request.line, task, best / found[OURS].seconds)]
         if request.memory_line is not None:
             compared.append(Ratio(request.memory_line, task, found[MEMORY].seconds / found[OURS].seconds))
