@@ -163,10 +163,13 @@ class FilterWindows(Source[FilterWindow]):
         return FilterWindow(tuple(reads)) if reads else None
 
     def only_window(self, most_bytes: int) -> FilterWindow | None:
-        """Return one window of all rows; None if the columns of the filter have more than `most_bytes` there.
+        """Return one window of all rows; None if the columns of the filter have more than `most_bytes` there,
+        or if the plan has many fragments: a reader may need only the first of them.
 
         Call it before `take`, if at all. After None, `take` returns all windows.
         """
+        if len(self._plan.fragment_scans) > _FIRST_FRAGMENTS:
+            return None
         fragments = self._open_fragments()
         few: list[_CandidateRanges] = []
         num_bytes = 0

@@ -23,6 +23,7 @@ from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batches, scan_table
 from lance_core.scan.run.filtering import filtered_scan, matching_rows, row_filter
+from lance_core.scan.run.readahead import Job
 from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import zone_statistics
 from support.oracles.comparison import assert_tables_equal
@@ -400,3 +401,22 @@ def test_a_computed_column_has_values_of_matching_rows_only(tmp_path: Path) -> N
         options = options_for(dataset, "x != 0", computed=computed)
         batches = run(dataset.snapshot, options, strategy)
         assert [value for batch in batches for value in batch["z"].to_pylist()] == expected
+
+
+def test_few_candidates_wait_for_no_worker_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once statistics are known, the calling thread finds and decodes a small range of a large table."""
+    rows = pa.table({"id": pa.array(range(400_000)), "text": [f"text {number}" for number in range(400_000)]})
+    ours = lance_core.dataset(lance.write_dataset(rows, tmp_path / "d").uri)
+    assert ours.count_rows("id < 100") == 100  # gathers statistics
+    begun: list[object] = []
+    begin = Job.begin
+    monkeypatch.setattr(Job, "begin", lambda job, *given: (begun.append(job), begin(job, *given))[1])
+    for start in (5, 200_000, 399_950):
+        condition = f"id >= {start} AND id < {start + 1000} AND text != 'text 7'"
+        expected = [number for number in range(start, min(start + 1000, 400_000)) if number != 7]
+        assert ours.to_table(["id"], filter=condition)["id"].to_pylist() == expected
+        batches = list(ours.to_batches(columns=["id"], filter=condition))
+        assert [number for batch in batches for number in batch["id"].to_pylist()] == expected
+    assert begun == []
+    assert ours.to_table(["id"], filter="id >= 5").num_rows == 399_995
+    assert begun != []
