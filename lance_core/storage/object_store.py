@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import obstore
@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputError, LanceError, StorageError
 from lance_core.kernels import count_read
-from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
+from lance_core.storage.base import Bytes, Entry, FirstNames, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.object_errors import FAILURES, is_broken_off, is_impossible_range, store_error
 from lance_core.storage.object_options import Clients, connect
-from lance_core.storage.object_write import NewObject, put, put_if_absent
+from lance_core.storage.object_write import LatePuts, NewObject, put, put_if_absent, tag_of
 from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
 
@@ -41,6 +41,7 @@ class ObjectStorage(Storage):
     is_remote = True
     _query = ""
     """Query of the URI, with its question mark."""
+    _later: LatePuts | None = None
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
         """Open the prefix at `uri`: `s3://bucket/path`, `gs://...`, `az://...`, `abfss://...` or
@@ -94,9 +95,13 @@ class ObjectStorage(Storage):
         return ObjectFile(path, key, self._clients, meta["size"], meta["e_tag"] or str(meta["last_modified"]))
 
     def read_file(self, path: str) -> bytes:
-        data = bytes(_fetch(self._clients, self._key(contained_path(path)), path)[0])
+        return self.read_tagged(path)[0]
+
+    def read_tagged(self, path: str) -> tuple[bytes, str | None]:
+        found, _, tag = _fetch(self._clients, self._key(contained_path(path)), path)
+        data = bytes(found)
         count_read(len(data))
-        return data
+        return data, tag_of(tag)
 
     def list_directory(self, path: str) -> list[Entry]:
         prefix = self._key(path and contained_path(path))
@@ -111,17 +116,18 @@ class ObjectStorage(Storage):
             raise FileMissingError("no such file or directory", file=path)
         return entries
 
-    def first_names(self, path: str) -> tuple[list[str], bool]:
+    def first_names(self, path: str) -> FirstNames:
         prefix = self._key(contained_path(path))
         if self._bucket_uri.endswith(_UNORDERED):
-            return [], False
+            return FirstNames([], is_all=False)
         page = _repeated(
             lambda: next(iter(obstore.list(self._clients.patient, prefix, chunk_size=_PAGE)), []),
             self._clients,
             path,
         )
-        names = [meta["path"][len(prefix) + 1 :] for meta in page]
-        return [name for name in names if "/" not in name], len(page) < _PAGE
+        tags = {meta["path"][len(prefix) + 1 :]: tag_of(meta["e_tag"]) for meta in page}
+        names = [name for name in tags if "/" not in name]
+        return FirstNames(names, len(page) < _PAGE, {name: tag for name, tag in tags.items() if tag})
 
     def list_files(self, path: str) -> Iterator[StoredFile]:
         prefix = self._key(path and contained_path(path))
@@ -156,11 +162,16 @@ class ObjectStorage(Storage):
     def create_file(self, path: str, *, sync: bool = True, replace: bool = False) -> WritableFile:
         exclusive = self.needs_exclusive_puts
         key = self._key(contained_path(path))
-        return NewObject(path, key, self._clients, exclusive=exclusive, replace=replace)
+        return NewObject(path, key, self._clients, exclusive=exclusive, replace=replace, later=self._later)
 
-    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        exclusive = self.needs_exclusive_puts
-        put_if_absent(self._clients, self._key(contained_path(path)), data, path, exclusive=exclusive)
+    def putting_later(self, puts: list[Callable[[], None]]) -> Self:
+        storage = self._copy()
+        storage._later = LatePuts(puts)
+        return storage
+
+    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> str | None:
+        key = self._key(contained_path(path))
+        return put_if_absent(self._clients, key, data, path, exclusive=self.needs_exclusive_puts)
 
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         put(self._clients, self._key(contained_path(path)), memoryview(data).tobytes(), path)

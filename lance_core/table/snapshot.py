@@ -242,14 +242,16 @@ def _at_once(num_bytes: int) -> int:
 
 def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:
     try:
-        data = storage.read_file(path)
+        data, tag = storage.read_tagged(path)
     except FileMissingError:  # cleaned up after its name was found
         raise VersionNotFoundError(f"no version {version}") from None
-    return _parse_version(storage, version, path, data)
+    return _parse_version(storage, version, path, data, tag)
 
 
-def _parse_version(storage: Storage, version: int, path: str, data: bytes) -> Manifest:
-    manifest = parse_manifest(data, path, storage.read_range)
+def _parse_version(
+    storage: Storage, version: int, path: str, data: bytes, tag: str | None = None
+) -> Manifest:
+    manifest = parse_manifest(data, path, storage.read_range, tag)
     if manifest.version != version:
         raise CorruptFileError(
             "manifest has another version number than its name",

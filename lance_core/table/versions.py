@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from typing import NamedTuple
 
 from lance_core.errors import (
     CorruptFileError,
@@ -44,6 +45,9 @@ HINT = f"{VERSIONS}/latest_version_hint.json"
 """File in which the reference records an existing version. Only commits of the reference use it; it may be
 stale.
 """
+
+LISTED_AT_ONCE = 1000
+"""Number of names that object stores list per request."""
 
 _SUFFIX = ".manifest"
 _MAX_VERSION = (1 << 64) - 1
@@ -104,7 +108,7 @@ def latest_manifest(storage: Storage) -> tuple[int, str]:
     state = storage.directory_state(VERSIONS)
     found = _newest.get(storage.uri, state) if state is not None else None
     if found is None:
-        first, is_all = storage.first_names(VERSIONS)
+        first, is_all, _ = storage.first_names(VERSIONS)
         names, inverted = _numbers(first)
         if not (inverted or (is_all and names)):
             names, inverted = _found(storage, [] if is_all else _listed_names(storage))
@@ -159,6 +163,8 @@ class Listing:
     """Whether the table names its manifests by the inverted scheme."""
     may_have_hint: bool
     """Whether the file `HINT` may exist: it does, or not all names were listed."""
+    tag: str | None
+    """Tag of the newest manifest, see `Storage.read_tagged`; None if the listing does not have it."""
 
 
 def list_manifests(storage: Storage) -> Listing | None:
@@ -169,7 +175,7 @@ def list_manifests(storage: Storage) -> Listing | None:
     """
     store = manifest_store_of(storage)
     newest = latest_in_store(store, storage) if store is not None else None
-    names, is_all = storage.first_names(VERSIONS)
+    names, is_all, tags = storage.first_names(VERSIONS)
     numbers, is_inverted = _numbers(names)
     if not is_all and not is_inverted:
         names, is_all = _listed_names(storage), True
@@ -179,7 +185,8 @@ def list_manifests(storage: Storage) -> Listing | None:
     if newest is None:
         latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
         newest = latest, version_path(latest, is_inverted)
-    return Listing(*newest, is_inverted, not is_all or HINT.rpartition("/")[2] in names)
+    tag = tags.get(newest[1].rpartition("/")[2]) if store is None else None
+    return Listing(*newest, is_inverted, not is_all or HINT.rpartition("/")[2] in names, tag)
 
 
 def version_path(version: int, is_inverted: bool) -> str:
@@ -191,14 +198,24 @@ def _name(version: int, is_inverted: bool) -> str:
     return f"{_inverted(version) if is_inverted else version}{_SUFFIX}"
 
 
-def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True) -> str:
+class Published(NamedTuple):
+    """The manifest of a version that was just made."""
+
+    path: str
+    tag: str | None
+    """See `Storage.read_tagged`; None if it is unknown."""
+
+
+def publish_manifest(
+    storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True
+) -> Published:
     """Make a version; arguments, result and errors are those of `prepare_manifest` and of its result."""
     return prepare_manifest(storage, version, data, inverted, sync)()
 
 
 def prepare_manifest(
     storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True
-) -> Callable[[], str]:
+) -> Callable[[], Published]:
     """Prepare to make a version by putting its manifest, if there is none yet. Return a function that makes
     it. Of several writers exactly one succeeds.
 
@@ -213,7 +230,7 @@ def prepare_manifest(
         sync: make the version durable before returning.
 
     Returns:
-        The function, which returns the path of the manifest. Its errors are:
+        The function. Its errors are:
         AlreadyExistsError: another writer made this version.
         PutUnknownError: the storage did not answer, so the version may or may not exist.
         CommitUnknownError: the version was made, but the storage's lock failed when it was released.
@@ -224,19 +241,18 @@ def prepare_manifest(
     """
     path = version_path(version, inverted)
     store = manifest_store_of(storage)
+    publish: Callable[[], str | None]
     if store is not None:
         publish = partial(publish_in_store, store, storage, version, path, data, sync=sync)
     else:
         put = storage.prepare_put(path, data, sync=sync)
         publish = partial(_publish, put, storage, version, path, data, sync)
 
-    def make() -> str:
+    def make() -> Published:
         if storage.commit_lock is None:
-            publish()
-        else:
-            with held(storage.commit_lock, version):
-                publish()
-        return path
+            return Published(path, publish())
+        with held(storage.commit_lock, version):
+            return Published(path, publish())
 
     return make
 
@@ -268,10 +284,11 @@ def _detached_path(version: int) -> str:
 
 
 def _publish(
-    put: Callable[[], None], storage: Storage, version: int, path: str, data: bytes, sync: bool
-) -> None:
+    put: Callable[[], str | None], storage: Storage, version: int, path: str, data: bytes, sync: bool
+) -> str | None:
+    tag = None
     try:
-        put()
+        tag = put()
     except PutUnknownError:
         if not _is_there(storage, path, data, sync):
             raise
@@ -281,6 +298,7 @@ def _publish(
         raise PutUnknownError(
             f"version {version} was written, but it is unknown whether it is part of the history"
         ) from error
+    return tag
 
 
 def require_in_history(storage: Storage, version: int, path: str) -> None:
@@ -295,7 +313,7 @@ def require_in_history(storage: Storage, version: int, path: str) -> None:
         PutUnknownError: the version may be outside the history.
         StorageError: the storage failed.
     """
-    if version == 1 or version == max(_versions(storage.first_names(VERSIONS)[0]), default=0):
+    if version == 1 or version == max(_versions(storage.first_names(VERSIONS).names), default=0):
         return
     inverted = path == version_path(version, True)
     has_parent = storage.exists(version_path(version - 1, inverted))
