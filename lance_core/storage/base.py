@@ -222,6 +222,9 @@ class Storage(ABC):
     is_remote: bool = False
     """Whether a read is a network round trip, so that many reads should run at once."""
 
+    deletes_at_once: bool = False
+    """Whether `delete_files` removes many files in the time of few."""
+
     @property
     def needs_exclusive_puts(self) -> bool:
         """Whether the storage itself decides which writer makes a version: no store and no lock does."""
@@ -348,6 +351,14 @@ class Storage(ABC):
     @abstractmethod
     def delete_file(self, path: str) -> None:
         """Remove a file. Does nothing if there is no such file."""
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Remove files. If `deletes_at_once` is set, they are removed in any order, otherwise in this one.
+
+        If the storage fails, any of the files may be left.
+        """
+        for path in paths:
+            self.delete_file(path)
 
     @abstractmethod
     def delete_directory(self, path: str) -> None:

@@ -39,6 +39,7 @@ class ObjectStorage(Storage):
     """The objects below one prefix of a bucket. Directories are common prefixes of keys."""
 
     is_remote = True
+    deletes_at_once = True
     _query = ""
     """Query of the URI, with its question mark."""
     _later: LatePuts | None = None
@@ -138,11 +139,14 @@ class ObjectStorage(Storage):
             pages = obstore.list(self._clients.patient, prefix or None, offset=after, chunk_size=_PAGE)
             return next(iter(pages), [])
 
-        while page := _repeated(next_page, self._clients, path or "."):
+        is_last = False
+        while not is_last:
+            page = _repeated(next_page, self._clients, path or ".")
+            is_last = len(page) < _PAGE
             for meta in page:
                 modified = meta["last_modified"].timestamp()
                 yield StoredFile(meta["path"][skipped:], meta["size"], modified, modified)
-            after = page[-1]["path"]
+            after = page[-1]["path"] if page else after
 
     def exists(self, path: str) -> bool:
         try:
@@ -184,16 +188,21 @@ class ObjectStorage(Storage):
         except FAILURES as error:
             raise store_error(error, path) from None
 
+    def delete_files(self, paths: Sequence[str]) -> None:
+        for start in range(0, len(paths), _PAGE):
+            page = paths[start : start + _PAGE]
+            try:
+                obstore.delete(self._clients.patient, [self._key(contained_path(path)) for path in page])
+            except FileNotFoundError:  # another process removes them too
+                for path in page:
+                    self.delete_file(path)
+            except FAILURES as error:
+                raise store_error(error, page[0]) from None
+
     def delete_directory(self, path: str) -> None:
         files = self.list_files(contained_path(path))
         while page := [file.path for file in itertools.islice(files, _PAGE)]:
-            try:
-                obstore.delete(self._clients.patient, [self._key(file) for file in page])
-            except FileNotFoundError:  # another process removes them too
-                for file in page:
-                    self.delete_file(file)
-            except FAILURES as error:
-                raise store_error(error, path) from None
+            self.delete_files(page)
 
     def sync_directory(self, path: str) -> None:
         """Do nothing: stores acknowledge a write only when it is durable."""

@@ -38,6 +38,8 @@ VERSIONS = "_versions"
 
 REFS = "_refs"
 """Directory of tags and branches, in the main branch."""
+REMOVALS = f"{REFS}/removals"
+"""Directory with a file for each cleanup that is removing versions in any order, in the branch itself."""
 TREE = "tree"
 """Directory of the branches' versions, in the main branch."""
 
@@ -73,18 +75,31 @@ def listed_manifests(storage: Storage) -> dict[int, str]:
     While `rename_manifests` runs, and after it was interrupted, a manifest may have the name of the other
     scheme instead.
     """
+    return list_all_manifests(storage).history
+
+
+class AllManifests(NamedTuple):
+    """The manifests in one listing of a table."""
+
+    history: dict[int, str]
+    """Versions of the history in ascending order, see `listed_manifests`."""
+    detached: dict[int, str]
+    """Detached versions in no particular order, each with the name of its manifest in `VERSIONS`."""
+    first_scheme: frozenset[int]
+    """Versions of the history whose manifests have names of the first scheme."""
+
+
+def list_all_manifests(storage: Storage) -> AllManifests:
+    """Return all versions, detached ones too, by one listing; errors are those of `listed_manifests`."""
     store = manifest_store_of(storage)
     if store is not None:
         # copies the newest manifest to its final name, so that the listing contains it
         latest_in_store(store, storage)
-    numbers, inverted = _manifest_names(storage)
-    return {version: _name(version, inverted) for version in sorted(_decoded(numbers, inverted))}
-
-
-def detached_versions(storage: Storage) -> tuple[int, ...]:
-    """Return the detached versions, in no particular order."""
-    matches = map(_DETACHED_NAME.fullmatch, storage.list_names(VERSIONS))
-    return tuple(int(match[1]) for match in matches if match)
+    names = listed_names(storage)
+    numbers, inverted = _found(storage, names)
+    history = {version: _name(version, inverted) for version in sorted(_decoded(numbers, inverted))}
+    matches = filter(None, map(_DETACHED_NAME.fullmatch, names))
+    return AllManifests(history, {int(match[1]): match[0] for match in matches}, _first_scheme(names))
 
 
 def latest_version(storage: Storage) -> int:
@@ -111,7 +126,7 @@ def latest_manifest(storage: Storage) -> tuple[int, str]:
         first, is_all, _ = storage.first_names(VERSIONS)
         names, inverted = _numbers(first)
         if not (inverted or (is_all and names)):
-            names, inverted = _found(storage, [] if is_all else _listed_names(storage))
+            names, inverted = _found(storage, [] if is_all else listed_names(storage))
         name = min(names) if inverted else max(names, key=int)
         found = _MAX_VERSION - int(name) if inverted else int(name), f"{VERSIONS}/{name}{_SUFFIX}"
         if state is not None:
@@ -178,7 +193,7 @@ def list_manifests(storage: Storage) -> Listing | None:
     names, is_all, tags = storage.first_names(VERSIONS)
     numbers, is_inverted = _numbers(names)
     if not is_all and not is_inverted:
-        names, is_all = _listed_names(storage), True
+        names, is_all = listed_names(storage), True
         numbers, is_inverted = _numbers(names)
     if not numbers:
         return None
@@ -306,8 +321,8 @@ def require_in_history(storage: Storage, version: int, path: str) -> None:
 
     Such a version lies below newer versions that are not based on it. Cleanup removes the oldest versions
     first and keeps named ones. So if the version before exists and no version has a name, no version with
-    this number was removed. Otherwise the next version decides: its file must not be older than the file of
-    this version.
+    this number was removed. A cleanup that removes versions in any order says so by a file in `REMOVALS`.
+    Otherwise the next version decides: its file must not be older than the file of this version.
 
     Raises:
         PutUnknownError: the version may be outside the history.
@@ -316,7 +331,9 @@ def require_in_history(storage: Storage, version: int, path: str) -> None:
     if version == 1 or version == max(_versions(storage.first_names(VERSIONS).names), default=0):
         return
     inverted = path == version_path(version, True)
-    has_parent = storage.exists(version_path(version - 1, inverted))
+    # Before the look for the parent: a cleanup removes this file after the manifests.
+    is_cleaned_up = storage.deletes_at_once and any(True for _ in storage.list_files(REMOVALS))
+    has_parent = storage.exists(version_path(version - 1, inverted)) and not is_cleaned_up
     if has_parent and not _may_have_names(storage):
         return
     appeared = {file.path: file.appeared for file in storage.list_files(VERSIONS)}
@@ -390,10 +407,10 @@ def manifest_identity(storage: Storage, version: int) -> str:
 
 def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
     """Return the numbers in the names of all manifests, and whether the scheme is inverted."""
-    return _found(storage, _listed_names(storage))
+    return _found(storage, listed_names(storage))
 
 
-def _listed_names(storage: Storage) -> list[str]:
+def listed_names(storage: Storage) -> list[str]:
     """Return the names of all files in `VERSIONS`; none if there is no such directory."""
     try:
         return storage.list_names(VERSIONS)
@@ -423,9 +440,14 @@ def first_scheme_versions(storage: Storage) -> list[int]:
 
     Errors are those of `latest_manifest`.
     """
-    _manifest_names(storage)
-    numbers = _NUMBER.findall("/".join(["", *storage.list_names(VERSIONS), ""]))
-    return [int(number) for number in numbers if len(number) != _DIGITS]
+    names = listed_names(storage)
+    _found(storage, names)
+    return list(_first_scheme(names))
+
+
+def _first_scheme(names: list[str]) -> frozenset[int]:
+    numbers = _NUMBER.findall("/".join(["", *names, ""]))
+    return frozenset(int(number) for number in numbers if len(number) != _DIGITS)
 
 
 def _numbers(names: list[str]) -> tuple[list[str], bool]:

@@ -266,7 +266,10 @@ def test_small_files_are_put_together_within_limits(s3: S3, bucket: str, proxy: 
     assert len(storage.list_names("data")) == 3 + 70
 
 
-def test_a_cleanup_finds_manifests_without_asking_for_each(s3: S3, bucket: str, proxy: Proxy) -> None:
+def test_a_cleanup_takes_eight_round_trips(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """Manifests are read once and removed by one request, as are the files that are left. A file in
+    `REMOVALS` is there meanwhile.
+    """
     uri = f"s3://{bucket}/cleanup.lance"
     rows = pa.table({"a": np.arange(10)})
     for number in range(8):
@@ -275,8 +278,38 @@ def test_a_cleanup_finds_manifests_without_asking_for_each(s3: S3, bucket: str, 
     dataset = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
     proxy.clear()
     assert dataset.cleanup_old_versions(timedelta(0)).old_versions == 7
-    assert not [request for request in proxy.requests if request.method == "HEAD"]
+    asked = [
+        f"{request.method} {request.target.partition('?')[2] or request.target}" for request in proxy.requests
+    ]
+    asked = [each.replace("%2F", "/") for each in asked]
+    is_listing = ["list-type" in each for each in asked]
+    assert sorted(each.rpartition("/")[2] for each in asked if ".manifest" in each) == [
+        f"{(1 << 64) - 1 - version:020}.manifest" for version in range(8, 0, -1)
+    ]
+    assert is_listing[:3] == [True] * 3  # versions, tags, branches
+    assert is_listing[3:11] == [False] * 8  # the manifests
+    assert [each.partition(" ")[0] for each in asked[11:16]].count("GET") == 3  # the same listings again
+    assert [each for each in asked[11:16] if each.startswith("PUT") and "/_refs/removals/" in each]
+    assert [each for each in asked[11:16] if each == "POST delete"]  # of the hint
+    assert asked[16] == "POST delete"  # of seven manifests
+    assert is_listing[17:19] == [True] * 2  # tags and branches
+    assert asked[19] == "POST delete"  # of the file in REMOVALS
+    assert is_listing[20:26] == [True] * 6  # the directories
+    assert is_listing[26]  # the versions
+    assert asked[27:] == ["POST delete"]  # of seven transactions
     assert lance.dataset(uri, storage_options=s3.options()).count_rows() == 80
+
+
+def test_a_cleanup_within_limits_deletes_one_by_one(s3: S3, bucket: str, proxy: Proxy) -> None:
+    uri = f"s3://{bucket}/slow.lance"
+    for number in range(4):
+        mode = "append" if number else "create"
+        lance.write_dataset(pa.table({"a": [1]}), uri, mode=mode, storage_options=s3.options())
+    dataset = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
+    proxy.clear()
+    assert dataset.cleanup_old_versions(timedelta(0), delete_concurrency=1).old_versions == 3
+    assert [request.method for request in proxy.requests].count("POST") == 1 + 3 + 3
+    assert not [request for request in proxy.requests if request.method == "PUT"]
 
 
 def test_a_limit_reads_no_window_ahead_of_the_first(s3: S3, bucket: str, proxy: Proxy) -> None:
