@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ import lance_core
 _BUCKET = "far"
 _KEYS = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "us-east-1"}
 _DIMENSION = 64
+_VERSIONS = 20
+"""Versions that a cleanup removes."""
 
 Call = Callable[[Any], object]
 
@@ -78,17 +81,21 @@ def reads(num_rows: int) -> list[tuple[str, str, Call]]:
     ]
 
 
-def changes(num_rows: int) -> list[tuple[str, Call]]:
-    """Return the changes of the indexed dataset: a name, and the call."""
+def changes(num_rows: int) -> list[tuple[str, str, Call]]:
+    """Return the changes: a name, the dataset, and the call."""
     new = tables(1000)["plain"]
     keys = pa.table({"key": np.arange(500, 510), "value": np.zeros(10)})
-    return [
+    of_indexed: list[tuple[str, Call]] = [
         ("append 1,000 rows", lambda rows: _library(rows).write_dataset(new, rows, mode="append")),
         ("delete a key", lambda rows: rows.delete("key = 77")),
         ("update a key", lambda rows: rows.update({"value": "1.5"}, where="key = 78")),
         ("merge 10 keys", lambda rows: rows.merge_insert("key").when_matched_update_all().execute(keys)),
         ("add a column", lambda rows: rows.add_columns({"twice": "value * 2"})),
         ("drop a column", lambda rows: rows.drop_columns(["text"])),
+    ]
+    return [
+        *((name, "indexed", call) for name, call in of_indexed),
+        (f"clean up {_VERSIONS} versions", "versions", lambda rows: rows.cleanup_old_versions(timedelta(0))),
     ]
 
 
@@ -169,6 +176,9 @@ def write(folder: Path, num_rows: int) -> None:
                 made.create_scalar_index(column, kind)
         if name == "vectors":
             made.create_index("vector", "IVF_PQ", num_partitions=64, num_sub_vectors=16)
+    for number in range(_VERSIONS + 1):
+        rows = pa.table({"id": [number]})
+        lance.write_dataset(rows, folder / "versions", mode="append" if number else "create")
 
 
 def _compare(name: str, store: Store, runs: int, calls: dict[str, Callable[[], object]]) -> None:
@@ -213,12 +223,12 @@ def main() -> None:
                 once()
             _compare(f"{name}, again", store, given.runs, again)
         copies = itertools.count()
-        for name, change in changes(given.rows):
+        for name, dataset, change in changes(given.rows):
             waiting = {}
             for library, kind in (("ours", lance_core), ("theirs", lance)):
                 names = [f"copy-{next(copies)}" for _ in range(given.runs)]
                 for copy in names:
-                    store.upload(folder / "indexed", copy)
+                    store.upload(folder / dataset, copy)
                 waiting[library] = iter([store.open(kind, copy) for copy in names])
             _compare(
                 name,

@@ -134,6 +134,12 @@ def run_each(calls: Sequence[Callable[[], T]], is_remote: bool) -> list[T]:
     return run_all(calls, is_remote=True) if is_remote else [call() for call in calls]
 
 
+def run_both(first: Callable[[], T], second: Callable[[], R], is_remote: bool) -> tuple[T, R]:
+    """Run two calls like `run_each`, and return both results."""
+    calls: list[Callable[[], T | R]] = [first, second]
+    return cast(tuple[T, R], tuple(run_each(calls, is_remote)))
+
+
 def map_ahead(act: Callable[[T], R], items: Iterable[T], is_remote: bool) -> Iterator[R]:
     """Yield `act(item)` of each item, in order. If `is_remote`, the pool begins some of the next calls ahead.
 

@@ -40,6 +40,7 @@ def drop_index(
             names = sorted({segment.name for segment in segments})
             raise IndexNotFoundError("index not found", expected=", ".join(names) or "none", found=name)
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
-        return commit(current.storage, create_index(transaction, removed=removed), sync=sync)
+        create_index(transaction, removed=removed)
+        return commit(current.storage, transaction, read=current.manifest, sync=sync)
 
     return with_retries(snapshot, attempt, "create_index", transaction_id=transaction_id)

@@ -140,7 +140,7 @@ def _commit(
         transaction = new_transaction(
             current.manifest.version, uuid=transaction_id, properties=properties or {}
         )
-        return commit(current.storage, complete(transaction), sync=sync)
+        return commit(current.storage, complete(transaction), read=current.manifest, sync=sync)
 
     return with_retries(snapshot, attempt, operation, transaction_id=transaction_id)
 

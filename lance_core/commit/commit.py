@@ -18,6 +18,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
@@ -40,6 +41,7 @@ from lance_core.errors import (
 from lance_core.maintenance.auto_cleanup import auto_clean_up
 from lance_core.pool import run_all
 from lance_core.process.counters import COMMITS, CONFLICTS, RETRIES
+from lance_core.proto import table_pb2
 from lance_core.proto.transaction_pb2 import Transaction
 from lance_core.storage import Storage
 from lance_core.table.deletions import Offsets
@@ -47,7 +49,15 @@ from lance_core.table.manifest import Manifest, serialize_manifest, written_mani
 from lance_core.table.manifest_dictionaries import place_dictionaries
 from lance_core.table.snapshot import counted_manifest, read_manifest
 from lance_core.table.transaction import DIRECTORY, file_name, read_transaction, write_transaction
-from lance_core.table.versions import HINT, Listing, is_detached, list_manifests, prepare_manifest
+from lance_core.table.versions import (
+    HINT,
+    LISTED_AT_ONCE,
+    Listing,
+    Published,
+    is_detached,
+    list_manifests,
+    prepare_manifest,
+)
 
 MAX_ATTEMPTS = 20
 _FIRST_WAIT_SECONDS = 0.01
@@ -78,7 +88,8 @@ def commit(
         transaction: transaction with an operation. Versions after its read version are checked for conflicts.
         settings: settings of new tables and of overwrites, see `TableSettings`.
         read: manifest of the version that the transaction was made on, if the caller has it. Parts of it that
-            are the same in the newest version are not parsed again.
+            are the same in the newest version are not parsed again. If it is the newest version, and its tag
+            is known, it is not read again.
         affected_rows: by fragment id, the physical offsets of the rows that a delete or an update deletes.
             With them the transaction can be rebased if other writers deleted other rows of the fragment. The
             fragment's deletion file in the transaction contains these rows, too.
@@ -158,6 +169,20 @@ class _CommittedBeforeError(Exception):
         self.manifest = manifest
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """Manifest of the next version, and what it is made of."""
+
+    current: Manifest | None
+    """Version before it; None for a new table."""
+    message: table_pb2.Manifest
+    transaction: bytes
+    """Serialized transaction."""
+    index_section: bytes | None
+    data: bytes
+    """Content of the manifest file."""
+
+
 class _Attempt:
     """State that the attempts of one commit share."""
 
@@ -189,8 +214,13 @@ class _Attempt:
         """Newest version that was checked for conflicts."""
         self._current: Manifest | None = None
         """Version to which the last attempt applied the transaction."""
+        self._has_forgotten_hint = False
+        self._may_assume = storage.is_remote
+        """Whether the next attempt may assume that the read version is the newest; see `_begin`."""
         self._transaction_path: str | None = None
-        """Path of the transaction file; None before it is written."""
+        """Path of the transaction file; None before it is written, or if another commit wrote it."""
+        self._stored_transaction: bytes | None = None
+        """Content of the transaction file that was last written or found."""
         self._written: list[str] = []
         """Files that this commit wrote. Nothing refers to them unless it lands."""
         self._replaced = drop_whole_fragments(self._transaction)
@@ -198,35 +228,24 @@ class _Attempt:
 
     def run(self) -> Manifest | None:
         """Try to commit once; return None if another writer made the version first."""
-        listing = list_manifests(self._storage)
-        current = self._current = None if listing is None else self._check(listing)
-        message, index_section = next_manifest(
-            current,
-            self._transaction,
-            self._settings,
-            read_version=lambda version: self._counted(read_manifest(self._storage, version)),
-            deferred_moves=self._deferred_moves,
-        )
-        serialized = self._transaction.SerializeToString()
-        writes = list(self._writes)
-        if message.transaction_file:
-            writes.append(partial(self._write_transaction, serialized))
-        if listing and listing.may_have_hint:
+        plan, listing = self._begin()
+        if plan is None:
+            plan = self._plan(None if listing is None else self._check(listing))
+        self._current = plan.current
+        message = plan.message
+        writes = self._writes_of(plan)
+        if listing and listing.may_have_hint and not self._has_forgotten_hint:
             writes.append(self._forget_hint)
         inverted = listing.is_inverted if listing else self._inverted_names
-        head = place_dictionaries(
-            message, dictionary_values(self._storage, current, self._transaction, self._settings)
-        )
-        data = serialize_manifest(message, serialized, index_section, head)
-        prepared: list[Callable[[], str]] = []
+        prepared: list[Callable[[], Published]] = []
 
         def prepare() -> None:
-            prepared.append(prepare_manifest(self._storage, message.version, data, inverted, self._sync))
+            prepared.append(prepare_manifest(self._storage, message.version, plan.data, inverted, self._sync))
 
         run_all([*writes, prepare], is_remote=True)  # each waits for the disk or for the network
         self._writes = ()
         try:
-            path = prepared[0]()
+            path, tag = prepared[0]()
         except AlreadyExistsError:
             return None
         except PutUnknownError as error:
@@ -235,8 +254,87 @@ class _Attempt:
             ) from error
         if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
             self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
-        made = written_manifest(message, serialized, index_section, path, data, self._storage.read_range)
-        return made if current is None else made.sharing(current)
+        made = written_manifest(
+            message,
+            plan.transaction,
+            plan.index_section,
+            path,
+            plan.data,
+            self._storage.read_range,
+            tag,
+        )
+        return made if plan.current is None else made.sharing(plan.current)
+
+    def _begin(self) -> tuple["_Plan | None", Listing | None]:
+        """Return a plan if it is made on the newest version already, and the listing of the versions.
+
+        In a remote storage, the first attempt assumes that the read version is the newest. Then its writes
+        run beside the listing, and if the tag in the listing is that of the read manifest, this manifest is
+        not read again. A tag tells the read version from one with the same number in a table that was dropped
+        and made again.
+        """
+        plan = self._assumed_plan()
+        self._may_assume = False
+        if plan is None:
+            return None, list_manifests(self._storage)
+        listings: list[Listing | None] = []
+
+        def list_versions() -> None:
+            listings.append(list_manifests(self._storage))
+
+        writes = self._writes_of(plan)
+        if plan.message.version > LISTED_AT_ONCE:
+            writes.append(self._forget_hint)  # the listing does not tell whether there is one
+        run_all([*writes, list_versions], is_remote=True)
+        self._writes = ()
+        [listing] = listings
+        if plan.current is None:
+            is_newest = listing is None
+        else:
+            newest = plan.current.version, plan.current.tag
+            is_newest = listing is not None and (listing.latest, listing.tag) == newest
+        return (plan if is_newest else None), listing
+
+    def _assumed_plan(self) -> "_Plan | None":
+        """Return the plan on the read version; None if a listing cannot tell that this version is the newest,
+        or if there is no plan on it.
+        """
+        version, read = self._transaction.read_version, self._read
+        if read is None:
+            is_known = version == 0  # a new table
+        else:
+            is_known = read.tag is not None and read.version == version and not is_detached(version)
+        if not (self._may_assume and is_known):
+            return None
+        with suppress(LanceError):  # the newest version tells the error
+            return self._plan(read)
+        return None
+
+    def _plan(self, current: Manifest | None) -> "_Plan":
+        """Return the version after `current`, which is None for a new table.
+
+        Errors are those of `next_manifest`.
+        """
+        message, index_section = next_manifest(
+            current,
+            self._transaction,
+            self._settings,
+            read_version=lambda version: self._counted(read_manifest(self._storage, version)),
+            deferred_moves=self._deferred_moves,
+        )
+        serialized = self._transaction.SerializeToString()
+        head = place_dictionaries(
+            message, dictionary_values(self._storage, current, self._transaction, self._settings)
+        )
+        data = serialize_manifest(message, serialized, index_section, head)
+        return _Plan(current, message, serialized, index_section, data)
+
+    def _writes_of(self, plan: "_Plan") -> list[Callable[[], object]]:
+        """Return the writes that are left to be done before the version of a plan is made."""
+        writes = list(self._writes)
+        if plan.message.transaction_file:
+            writes.append(partial(self._write_transaction, plan.transaction))
+        return writes
 
     def _counted(self, manifest: Manifest) -> Manifest:
         """Return an earlier manifest with its row counts.
@@ -295,9 +393,11 @@ class _Attempt:
     def _write_transaction(self, serialized: bytes) -> None:
         name = file_name(self._transaction)
         path = f"{DIRECTORY}/{name}"
-        if path == self._transaction_path:
+        if serialized == self._stored_transaction:
             return
-        if not write_transaction(self._storage, name, serialized, sync=self._sync):
+        is_new = write_transaction(self._storage, name, serialized, sync=self._sync)
+        self._stored_transaction = serialized
+        if not is_new:
             # a commit of the same id wrote it; the check of newer versions finds what that commit makes
             return
         if self._transaction_path is not None:  # the file of the transaction before it was rebased
@@ -367,6 +467,7 @@ class _Attempt:
         """
         with suppress(StorageError):  # a low hint only costs time as long as no version is missing
             self._storage.delete_file(HINT)
+            self._has_forgotten_hint = True
 
 
 def _operation_of(transaction: Transaction) -> str:

@@ -7,7 +7,8 @@ must have referred to it, or it must be older than seven days: a younger file ma
 not finished.
 
 Everything is read before anything is removed, and an unreadable manifest or reference ends the cleanup.
-Manifests are removed first: an interrupted cleanup leaves unused files, not versions without files. Then
+Manifests are removed first: an interrupted cleanup leaves unused files, not versions without files. An object
+store removes many manifests by one request, in any order; a file in `REMOVALS` warns writers meanwhile. Then
 versions and references are listed again. A version that was named meanwhile is put back. Files that a new
 version uses again (a restore) stay. Other datasets that use this one as a base are not known here; a tag
 protects the files that they need.
@@ -16,11 +17,14 @@ Source: docs/format.md, "Cleanup".
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Literal, NamedTuple, TypeVar
+from uuid import uuid4
 
 from lance_core.errors import (
     InvalidInputError,
@@ -30,27 +34,33 @@ from lance_core.errors import (
 )
 from lance_core.maintenance.branches import standing_on
 from lance_core.maintenance.file_roles import DIRECTORIES, FileKind, FileRole, ReferencedFiles, file_role
+from lance_core.pool import run_both, run_each
 from lance_core.storage import Storage, StoredFile
 from lance_core.table.manifest import Manifest
-from lance_core.table.refs import MAIN, branch_storage, list_branches, list_tags
-from lance_core.table.snapshot import Snapshot, read_manifest, read_manifests
+from lance_core.table.refs import MAIN, Branch, Tag, branch_storage, list_branches, list_refs
+from lance_core.table.snapshot import Snapshot, read_manifest, read_manifest_files
 from lance_core.table.versions import (
     HINT,
+    REMOVALS,
     VERSIONS,
-    detached_versions,
-    first_scheme_versions,
-    list_versions,
-    listed_manifests,
+    list_all_manifests,
+    listed_names,
     version_path,
 )
 
 UNVERIFIED_AGE = timedelta(days=7)
 """Age below which a file stays if no version ever referred to it."""
+_REMOVAL_AGE = timedelta(days=1)
+"""Age of a file in `REMOVALS` whose cleanup died. It is written again before each group of manifests, so a
+cleanup that works has a younger one.
+"""
 
 _AT_ONCE = 16
 """Number of concurrent requests on remote storage."""
 _HELD_BYTES = 32 << 20
 """Bytes of the manifests that are removed together and kept in memory, so that they can be put back."""
+_FILES_AT_ONCE = 1000
+"""Number of files that are removed together, as many as a request to S3 may name."""
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -73,6 +83,11 @@ class CleanupPolicy:
     """Files to remove per second, at most."""
     delete_concurrency: int | None = None
     """Files to remove at the same time, at most."""
+
+    @property
+    def is_slowed_down(self) -> bool:
+        """Whether files must be removed one by one."""
+        return self.delete_rate_limit is not None or self.delete_concurrency is not None
 
     def check(self) -> None:
         """Raise `InvalidInputError` if a limit is below 1."""
@@ -150,6 +165,8 @@ class _Old(NamedTuple):
     version: int
     path: str
     size: int
+    content: bytes | None
+    """Bytes of the manifest, so that it can be put back; None if they have to be read again."""
 
 
 @dataclass
@@ -233,8 +250,11 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
             return False
         return True
 
+    removed, left = _removed_at_once(storage, leftovers, policy)
+    for file in removed:
+        stats.count(file)
     workers = policy.delete_concurrency or (_AT_ONCE if storage.is_remote else 1)
-    for file, is_removed in zip(leftovers, _parallel(workers, remove, leftovers), strict=True):
+    for file, is_removed in zip(left, _parallel(workers, remove, left), strict=True):
         if is_removed:
             stats.count(file)
         else:
@@ -246,16 +266,19 @@ def clean_up(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> Cleanu
 
 def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspection:
     storage = snapshot.storage
-    listed = listed_manifests(storage)
-    plain = set(first_scheme_versions(storage))
-    protected = _named_versions(snapshot, root)
+    (listed, detached, plain), (tags, branches) = run_both(
+        partial(list_all_manifests, storage), partial(list_refs, root), storage.is_remote
+    )
+    others = _list_other_branches(snapshot, root, branches)
+    protected = _named_versions(snapshot, tags, branches)
     oldest_retained = 0
     if policy.retain_versions is not None:
         oldest_retained = list(listed)[-policy.retain_versions :][0]
     now = datetime.now(UTC)
-    inspection = _Inspection(seen=set(listed))
+    inspection = _Inspection(seen={*listed, *detached})
     refused = []
-    for manifest in read_manifests(snapshot, listed):
+    held_bytes = 0
+    for manifest, data in read_manifest_files(snapshot, listed):
         version = manifest.version
         goes = version < snapshot.manifest.version
         if policy.older_than is not None:
@@ -271,68 +294,75 @@ def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspe
         if goes:
             # A version has two manifests if `rename_manifests` was interrupted.
             paths = {manifest.name} | ({version_path(version, False)} if version in plain else set())
-            inspection.old += [_Old(version, path, manifest.size) for path in sorted(paths)]
+            held_bytes += manifest.size
+            content = data if held_bytes <= _HELD_BYTES else None
+            inspection.old += [_Old(version, path, manifest.size, content) for path in sorted(paths)]
     if refused and policy.error_if_tagged_old_versions:
         raise RefConflictError(
             "versions to clean up have tags; delete the tags, or keep these versions with "
             "error_if_tagged_old_versions=False or --keep-tagged",
             found=sorted(refused),
         )
-    detached = detached_versions(storage)
-    for each in _read_all(storage, detached):
-        if each is not None:
-            inspection.referenced.add(each)
-    _keep_what_branches_need(snapshot, root, inspection)
+    # Versions of other branches refer to files in base paths. Their names are compared, which are unique.
+    for branch_root, manifests in [(storage, detached), *others]:
+        for each in _read_all(branch_root, manifests):
+            if each is not None:
+                inspection.referenced.add(each)
     return inspection
 
 
-def _named_versions(snapshot: Snapshot, root: Storage) -> dict[int, list[str]]:
+def _list_other_branches(
+    snapshot: Snapshot, root: Storage, branches: Mapping[str, Branch]
+) -> list[tuple[Storage, Mapping[int, str]]]:
+    """Return the storage and the manifests of every branch but the opened one."""
+    names = [branch for branch in (None, *branches) if branch != snapshot.manifest.branch]
+    storages = [branch_storage(root, branch) for branch in names]
+    listed = run_each([partial(list_all_manifests, storage) for storage in storages], root.is_remote)
+    return [(storage, each.history | each.detached) for storage, each in zip(storages, listed, strict=True)]
+
+
+def _named_versions(
+    snapshot: Snapshot, tags: Mapping[str, Tag], branches: Mapping[str, Branch]
+) -> dict[int, list[str]]:
     """Return the versions of the opened branch with tags or dependent branches, and the names of the tags."""
     branch = snapshot.manifest.branch
     named: dict[int, list[str]] = {}
-    for tag, content in list_tags(root).items():
+    for tag, content in tags.items():
         if (content.branch or MAIN) == (branch or MAIN):
             named.setdefault(content.version, []).append(tag)
-    for versions in standing_on(branch, list_branches(root)).values():
+    for versions in standing_on(branch, branches).values():
         for version in versions:
             named.setdefault(version, [])
     return named
 
 
-def _keep_what_branches_need(snapshot: Snapshot, root: Storage, inspection: _Inspection) -> None:
-    """Keep the files in base paths to which versions of other branches refer. Their names are compared, which
-    are unique.
-    """
-    for branch in [None, *list_branches(root)]:
-        if branch == snapshot.manifest.branch:
-            continue
-        storage = branch_storage(root, branch)
-        versions = (*list_versions(storage), *detached_versions(storage))
-        for manifest in _read_all(storage, versions):
-            if manifest is not None:
-                inspection.referenced.add(manifest)
-
-
 def _remove_manifests(
     snapshot: Snapshot, root: Storage, inspection: _Inspection, policy: CleanupPolicy
 ) -> Iterator[CleanupCandidateFile]:
-    """Remove old manifests, oldest first. Put a manifest back if the version was named meanwhile."""
+    """Remove old manifests, oldest first, or in any order with a file in `REMOVALS`. Put a manifest back if
+    the version was named meanwhile.
+    """
     storage = snapshot.storage
     pace = _Pace(policy.delete_rate_limit)
-    if inspection.old:
-        # The hint may name a removed version, from which the reference would try later versions one by one.
-        storage.delete_file(HINT)
+    at_once = storage.deletes_at_once and not policy.is_slowed_down and len(inspection.old) > 1
+    warning = f"{REMOVALS}/{uuid4()}"
+    # The hint may name a removed version, from which the reference would try later versions one by one.
+    before: list[Callable[[], None]] = [partial(storage.delete_file, HINT)]
     for together in _groups(inspection.old):
-        names = [old.path.rpartition("/")[2] for old in together]
-        files = zip(together, storage.read_files(VERSIONS, names), strict=True)
-        content = {old.path: data for old, data in files if data is not None}
-        named = _named_versions(snapshot, root)
+        if at_once:
+            before.append(partial(storage.put, warning, warning.encode()))
+        content, (tags, branches) = run_both(
+            partial(_contents, storage, together, before), partial(list_refs, root), storage.is_remote
+        )
+        before = []
+        named = _named_versions(snapshot, tags, branches)
         removed = [old for old in together if old.path in content and old.version not in named]
+        if not (at_once and _are_removed_at_once(storage, removed)):
+            for old in removed:
+                pace.wait()
+                storage.delete_file(old.path)
         gone = {old.path for old in removed}
-        for old in removed:
-            pace.wait()
-            storage.delete_file(old.path)
-        named_meanwhile = _named_versions(snapshot, root)
+        named_meanwhile = _named_versions(snapshot, *list_refs(root))
         for old in removed:
             if old.version in named_meanwhile:
                 storage.put(old.path, content[old.path])
@@ -341,11 +371,71 @@ def _remove_manifests(
                 yield CleanupCandidateFile(old.path, "manifest", False, old.size)
             else:
                 inspection.seen.discard(old.version)  # the version stays, and so do its files
+    if at_once:  # not after an error: it may have left a version while the next one is gone
+        with suppress(StorageError):  # a cleanup removes it after a day
+            storage.delete_file(warning)
+
+
+def _are_removed_at_once(storage: Storage, removed: Sequence[_Old]) -> bool:
+    """Remove manifests in any order. Return False if some of them may be left."""
+    try:
+        storage.delete_files([old.path for old in removed])
+    except StorageError:
+        return False
+    return True
+
+
+def _contents(
+    storage: Storage, together: Sequence[_Old], before: Sequence[Callable[[], None]]
+) -> dict[str, bytes]:
+    """Return the bytes of the manifests that are still there, by their paths. Meanwhile run the calls of
+    `before`.
+    """
+    unknown = [old.path.rpartition("/")[2] for old in together if old.content is None]
+    names: list[str] = []
+    read: list[bytes | None] = []
+    calls: list[Callable[[], None]] = [
+        *before,
+        lambda: names.extend(listed_names(storage)),
+        lambda: read.extend(storage.read_files(VERSIONS, unknown)),
+    ]
+    run_each(calls, storage.is_remote)
+    known = dict(zip(unknown, read, strict=True))
+    present = set(names)
+    content = {}
+    for old in together:
+        name = old.path.rpartition("/")[2]
+        data = old.content or known.get(name)
+        if data is not None and name in present:
+            content[old.path] = data
+    return content
+
+
+def _removed_at_once(
+    storage: Storage, files: list[CleanupCandidateFile], policy: CleanupPolicy
+) -> tuple[list[CleanupCandidateFile], list[CleanupCandidateFile]]:
+    """Remove files in any order, if the storage can and the policy allows it. Return the removed files, and
+    those that may be left.
+    """
+    if not storage.deletes_at_once or policy.is_slowed_down:
+        return [], files
+    removed, left = [], []
+    for start in range(0, len(files), _FILES_AT_ONCE):
+        together = files[start : start + _FILES_AT_ONCE]
+        try:
+            storage.delete_files([file.path for file in together])
+        except StorageError:
+            left += together
+        else:
+            removed += together
+    return removed, left
 
 
 def _look_again(storage: Storage, inspection: _Inspection) -> None:
     """Keep the files of versions that were made during the cleanup."""
-    new = [version for version in list_versions(storage) if version not in inspection.seen]
+    listed = list_all_manifests(storage)
+    manifests = listed.history | listed.detached
+    new = {version: name for version, name in manifests.items() if version not in inspection.seen}
     for manifest in _read_all(storage, new):
         if manifest is not None:
             inspection.referenced.add(manifest)
@@ -357,23 +447,29 @@ def _manifest_files(inspection: _Inspection) -> Iterator[CleanupCandidateFile]:
 
 
 def _files_with_roles(storage: Storage) -> Iterator[tuple[StoredFile, FileRole]]:
-    for directory in DIRECTORIES:
-        for file in storage.list_files(directory):
+    calls = [partial(_list, storage, directory) for directory in DIRECTORIES]
+    for listed in run_each(calls, storage.is_remote):
+        for file in listed:
             role = file_role(file.path)
             if role is not None:
                 yield file, role
+
+
+def _list(storage: Storage, directory: str) -> list[StoredFile]:
+    return list(storage.list_files(directory))
 
 
 def _leftovers(
     files: Iterable[tuple[StoredFile, FileRole]], inspection: _Inspection, policy: CleanupPolicy
 ) -> Iterator[CleanupCandidateFile]:
     """Yield the files to remove, apart from manifests."""
-    limit = time.time() - UNVERIFIED_AGE.total_seconds()
+    now = time.time()
     for file, role in files:
         if role in inspection.referenced:
             continue
         verified = role in inspection.verified
-        if verified or policy.delete_unverified or _is_older(file, limit):
+        age = _REMOVAL_AGE if file.path.startswith(f"{REMOVALS}/") else UNVERIFIED_AGE
+        if verified or policy.delete_unverified or _is_older(file, now - age.total_seconds()):
             yield CleanupCandidateFile(file.path, role.kind, not verified, file.size)
 
 
@@ -388,16 +484,16 @@ def _remove_directories(storage: Storage, removed: Iterable[CleanupCandidateFile
             storage.delete_directory(directory)
 
 
-def _read_all(storage: Storage, versions: Sequence[int]) -> Iterator[Manifest | None]:
-    """Return the manifests of versions in their order; None for a removed version."""
+def _read_all(storage: Storage, listed: Mapping[int, str]) -> Iterator[Manifest | None]:
+    """Return the manifests of listed versions in their order; None for a removed version."""
 
     def read(version: int) -> Manifest | None:
-        try:
-            return read_manifest(storage, version)
-        except VersionNotFoundError:
-            return None
+        for path in (f"{VERSIONS}/{listed[version]}", None):  # it may have got the name of the other scheme
+            with suppress(VersionNotFoundError):
+                return read_manifest(storage, version, path)
+        return None
 
-    return _parallel(_AT_ONCE if storage.is_remote else 1, read, versions)
+    return _parallel(_AT_ONCE if storage.is_remote else 1, read, list(listed))
 
 
 def _groups(versions: Sequence[_Old]) -> Iterator[list[_Old]]:

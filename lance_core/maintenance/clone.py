@@ -95,7 +95,7 @@ def publish_clone(
     head = place_dictionaries(message, dictionaries_of(manifest))
     data = serialize_manifest(message, serialized, index_section, head)
     try:
-        path = publish_manifest(target, message.version, data, True, sync)
+        path = publish_manifest(target, message.version, data, True, sync).path
     except AlreadyExistsError:
         raise DatasetExistsError("another writer created a dataset at the target meanwhile") from None
     except PutUnknownError as error:

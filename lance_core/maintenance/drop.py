@@ -82,9 +82,8 @@ def _remove_versions(storage: Storage) -> None:
     # If no version can be opened, the order does not matter.
     with suppress(DatasetNotFoundError, CorruptFileError):
         newest = latest_manifest(storage)[1].rpartition("/")[2]
-    for entry in _entries(storage, VERSIONS):
-        if entry.name != newest and not entry.is_directory:
-            storage.delete_file(f"{VERSIONS}/{entry.name}")
+    others = [entry.name for entry in _entries(storage, VERSIONS) if not entry.is_directory]
+    storage.delete_files([f"{VERSIONS}/{name}" for name in others if name != newest])
     # If a manifest store has a row of a version, readers look for the manifest that the row names.
     forget_table(storage)
     storage.delete_directory(VERSIONS)

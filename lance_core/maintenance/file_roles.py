@@ -7,10 +7,11 @@ from typing import Literal, NamedTuple
 
 from lance_core.table.fragment import deletion_file_name
 from lance_core.table.manifest import Manifest
+from lance_core.table.versions import REMOVALS
 
 FileKind = Literal["data", "deletion", "index", "transaction", "temporary"]
 
-DIRECTORIES = ("data", "_deletions", "_indices", "_transactions", "_versions")
+DIRECTORIES = ("data", "_deletions", "_indices", "_transactions", "_versions", REMOVALS)
 """Directories with files that a cleanup may remove."""
 
 _DATA = re.compile(r"data/([^/]+\.lance)")
@@ -21,8 +22,9 @@ _TRANSACTION = re.compile(r"_transactions/([^/]+\.txn)")
 _TEMPORARY = re.compile(
     r"_versions/\.tmp[^/]*|(?:_deletions|_transactions|_versions)/[^/]+\.(?:arrow|bin|txn|manifest)-[^/]+"
     r"|(?:data|_deletions|_transactions|_versions)/[^/]+#\d+|data/[^/]+/[^/]+\.blob#\d+"
+    rf"|{REMOVALS}/[^/]+"
 )
-"""Staged manifests, and files that are written under a temporary name."""
+"""Staged manifests, files that are written under a temporary name, and files of cleanups that died."""
 
 
 class FileRole(NamedTuple):

@@ -44,6 +44,17 @@ class StoredFile(NamedTuple):
     """Time at which the file got its name, or slightly later, in seconds since the epoch."""
 
 
+class FirstNames(NamedTuple):
+    """The first names of a directory."""
+
+    names: list[str]
+    """Names, ordered by code points."""
+    is_all: bool
+    """Whether the directory has no other names."""
+    tags: Mapping[str, str] = MappingProxyType({})
+    """Tags of the files by name, see `Storage.read_tagged`."""
+
+
 class ReadableFile(ABC):
     """An open, immutable file. Thread-safe."""
 
@@ -211,6 +222,9 @@ class Storage(ABC):
     is_remote: bool = False
     """Whether a read is a network round trip, so that many reads should run at once."""
 
+    deletes_at_once: bool = False
+    """Whether `delete_files` removes many files in the time of few."""
+
     @property
     def needs_exclusive_puts(self) -> bool:
         """Whether the storage itself decides which writer makes a version: no store and no lock does."""
@@ -259,13 +273,13 @@ class Storage(ABC):
         """
         return None
 
-    def first_names(self, path: str) -> tuple[list[str], bool]:
-        """Return the first names of a directory, ordered by code points, as many as one request brings, and
-        whether these are all.
+    def first_names(self, path: str) -> FirstNames:
+        """Return the first names of a directory, as many as one request brings.
 
-        Returns no names, and False, if the storage lists in another order, or lists all names at once.
+        If the storage lists in another order, or lists all names at once, there are no names, and these are
+        not all.
         """
-        return [], False
+        return FirstNames([], is_all=False)
 
     @abstractmethod
     def list_files(self, path: str) -> Iterator[StoredFile]:
@@ -298,11 +312,14 @@ class Storage(ABC):
         """
 
     @abstractmethod
-    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> str | None:
         """Create a whole file, unless there is one. Of several writers exactly one succeeds.
 
         `data` must be unique to the writer: if an answer is lost, the bytes of the file tell who created it.
         With `sync`, bytes and name are durable on return.
+
+        Returns:
+            The tag of the file, see `read_tagged`; None if the storage did not tell it.
 
         Raises:
             AlreadyExistsError: there is a file of another writer at `path`.
@@ -311,11 +328,12 @@ class Storage(ABC):
             StorageError: the storage failed and the file was not created.
         """
 
-    def prepare_put(self, path: str, data: Bytes, *, sync: bool = True) -> Callable[[], None]:
+    def prepare_put(self, path: str, data: Bytes, *, sync: bool = True) -> Callable[[], str | None]:
         """Do what `put_if_absent` can do before a file has its name, and return a function that does the
         rest.
 
-        There is no file unless the function is called. Errors of both are those of `put_if_absent`.
+        There is no file unless the function is called. Result and errors of the function are those of
+        `put_if_absent`.
         """
         return partial(self.put_if_absent, path, data, sync=sync)
 
@@ -333,6 +351,14 @@ class Storage(ABC):
     @abstractmethod
     def delete_file(self, path: str) -> None:
         """Remove a file. Does nothing if there is no such file."""
+
+    def delete_files(self, paths: Sequence[str]) -> None:
+        """Remove files. If `deletes_at_once` is set, they are removed in any order, otherwise in this one.
+
+        If the storage fails, any of the files may be left.
+        """
+        for path in paths:
+            self.delete_file(path)
 
     @abstractmethod
     def delete_directory(self, path: str) -> None:
@@ -357,6 +383,14 @@ class Storage(ABC):
         """
         return self
 
+    def putting_later(self, puts: list[Callable[[], None]]) -> Self:
+        """Return this storage for new files that need not exist before all calls in `puts` have run.
+
+        Object stores put up to 64 small files by these calls, which may run at once, so that they take one
+        round trip. No file is read or listed before. Other storages work as with `syncing_later`.
+        """
+        return self.syncing_later(puts)
+
     def locked_by(self, lock: CommitLock | None) -> Self:
         """Return this storage with a lock for commits; with None, this storage as it is."""
         if lock is None or lock is self.commit_lock:
@@ -378,6 +412,14 @@ class Storage(ABC):
         """Return the bytes of a small file. Errors are those of `open_file` and `ReadableFile.read`."""
         with self.open_file(path) as file:
             return bytes(memoryview(file.read(0, file.size)))
+
+    def read_tagged(self, path: str) -> tuple[bytes, str | None]:
+        """Return the bytes of a small file, and its tag; errors are those of `read_file`.
+
+        The tag differs if the file is replaced by another file. It is None in storages that do not list the
+        tags of files together with their names.
+        """
+        return self.read_file(path), None
 
     def read_files(
         self, directory: str, names: Sequence[str], sizes: Sequence[int] | None = None

@@ -6,7 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import obstore
@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from lance_core.errors import CorruptFileError, FileMissingError, InvalidInputError, LanceError, StorageError
 from lance_core.kernels import count_read
-from lance_core.storage.base import Bytes, Entry, ReadableFile, Storage, StoredFile, WritableFile
+from lance_core.storage.base import Bytes, Entry, FirstNames, ReadableFile, Storage, StoredFile, WritableFile
 from lance_core.storage.object_errors import FAILURES, is_broken_off, is_impossible_range, store_error
 from lance_core.storage.object_options import Clients, connect
-from lance_core.storage.object_write import NewObject, put, put_if_absent
+from lance_core.storage.object_write import LatePuts, NewObject, put, put_if_absent, tag_of
 from lance_core.storage.paths import contained_path
 from lance_core.storage.remote import RemoteFile, aligned
 
@@ -39,8 +39,10 @@ class ObjectStorage(Storage):
     """The objects below one prefix of a bucket. Directories are common prefixes of keys."""
 
     is_remote = True
+    deletes_at_once = True
     _query = ""
     """Query of the URI, with its question mark."""
+    _later: LatePuts | None = None
 
     def __init__(self, uri: str, options: Mapping[str, str] | None = None) -> None:
         """Open the prefix at `uri`: `s3://bucket/path`, `gs://...`, `az://...`, `abfss://...` or
@@ -94,9 +96,13 @@ class ObjectStorage(Storage):
         return ObjectFile(path, key, self._clients, meta["size"], meta["e_tag"] or str(meta["last_modified"]))
 
     def read_file(self, path: str) -> bytes:
-        data = bytes(_fetch(self._clients, self._key(contained_path(path)), path)[0])
+        return self.read_tagged(path)[0]
+
+    def read_tagged(self, path: str) -> tuple[bytes, str | None]:
+        found, _, tag = _fetch(self._clients, self._key(contained_path(path)), path)
+        data = bytes(found)
         count_read(len(data))
-        return data
+        return data, tag_of(tag)
 
     def list_directory(self, path: str) -> list[Entry]:
         prefix = self._key(path and contained_path(path))
@@ -111,17 +117,18 @@ class ObjectStorage(Storage):
             raise FileMissingError("no such file or directory", file=path)
         return entries
 
-    def first_names(self, path: str) -> tuple[list[str], bool]:
+    def first_names(self, path: str) -> FirstNames:
         prefix = self._key(contained_path(path))
         if self._bucket_uri.endswith(_UNORDERED):
-            return [], False
+            return FirstNames([], is_all=False)
         page = _repeated(
             lambda: next(iter(obstore.list(self._clients.patient, prefix, chunk_size=_PAGE)), []),
             self._clients,
             path,
         )
-        names = [meta["path"][len(prefix) + 1 :] for meta in page]
-        return [name for name in names if "/" not in name], len(page) < _PAGE
+        tags = {meta["path"][len(prefix) + 1 :]: tag_of(meta["e_tag"]) for meta in page}
+        names = [name for name in tags if "/" not in name]
+        return FirstNames(names, len(page) < _PAGE, {name: tag for name, tag in tags.items() if tag})
 
     def list_files(self, path: str) -> Iterator[StoredFile]:
         prefix = self._key(path and contained_path(path))
@@ -132,11 +139,14 @@ class ObjectStorage(Storage):
             pages = obstore.list(self._clients.patient, prefix or None, offset=after, chunk_size=_PAGE)
             return next(iter(pages), [])
 
-        while page := _repeated(next_page, self._clients, path or "."):
+        is_last = False
+        while not is_last:
+            page = _repeated(next_page, self._clients, path or ".")
+            is_last = len(page) < _PAGE
             for meta in page:
                 modified = meta["last_modified"].timestamp()
                 yield StoredFile(meta["path"][skipped:], meta["size"], modified, modified)
-            after = page[-1]["path"]
+            after = page[-1]["path"] if page else after
 
     def exists(self, path: str) -> bool:
         try:
@@ -156,11 +166,16 @@ class ObjectStorage(Storage):
     def create_file(self, path: str, *, sync: bool = True, replace: bool = False) -> WritableFile:
         exclusive = self.needs_exclusive_puts
         key = self._key(contained_path(path))
-        return NewObject(path, key, self._clients, exclusive=exclusive, replace=replace)
+        return NewObject(path, key, self._clients, exclusive=exclusive, replace=replace, later=self._later)
 
-    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        exclusive = self.needs_exclusive_puts
-        put_if_absent(self._clients, self._key(contained_path(path)), data, path, exclusive=exclusive)
+    def putting_later(self, puts: list[Callable[[], None]]) -> Self:
+        storage = self._copy()
+        storage._later = LatePuts(puts)
+        return storage
+
+    def put_if_absent(self, path: str, data: Bytes, *, sync: bool = True) -> str | None:
+        key = self._key(contained_path(path))
+        return put_if_absent(self._clients, key, data, path, exclusive=self.needs_exclusive_puts)
 
     def put(self, path: str, data: Bytes, *, sync: bool = True) -> None:
         put(self._clients, self._key(contained_path(path)), memoryview(data).tobytes(), path)
@@ -173,16 +188,21 @@ class ObjectStorage(Storage):
         except FAILURES as error:
             raise store_error(error, path) from None
 
+    def delete_files(self, paths: Sequence[str]) -> None:
+        for start in range(0, len(paths), _PAGE):
+            page = paths[start : start + _PAGE]
+            try:
+                obstore.delete(self._clients.patient, [self._key(contained_path(path)) for path in page])
+            except FileNotFoundError:  # another process removes them too
+                for path in page:
+                    self.delete_file(path)
+            except FAILURES as error:
+                raise store_error(error, page[0]) from None
+
     def delete_directory(self, path: str) -> None:
         files = self.list_files(contained_path(path))
         while page := [file.path for file in itertools.islice(files, _PAGE)]:
-            try:
-                obstore.delete(self._clients.patient, [self._key(file) for file in page])
-            except FileNotFoundError:  # another process removes them too
-                for file in page:
-                    self.delete_file(file)
-            except FAILURES as error:
-                raise store_error(error, path) from None
+            self.delete_files(page)
 
     def sync_directory(self, path: str) -> None:
         """Do nothing: stores acknowledge a write only when it is durable."""

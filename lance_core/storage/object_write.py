@@ -4,7 +4,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -24,12 +24,24 @@ _PART = 10 << 20
 _PARTS_AT_ONCE = 4
 _PARTS_WAITING = 2
 
+_MOST_LATE = 64
+"""Most objects that are held in memory to be put later."""
+_MOST_LATE_BYTES = 16 << 20
+"""Most bytes of these objects."""
+
 _ATTEMPTS = 6
 _FIRST_BACKOFF = 0.1
 """Seconds before the first repetition of a conditional put. Doubled each time."""
 
 
-def put_if_absent(clients: Clients, key: str, data: Bytes, name: str, *, exclusive: bool = True) -> None:
+def tag_of(e_tag: str | None) -> str | None:
+    """Return the tag of an object from its entity tag, which Azure quotes only outside listings."""
+    return e_tag and e_tag.strip('"')
+
+
+def put_if_absent(
+    clients: Clients, key: str, data: Bytes, name: str, *, exclusive: bool = True
+) -> str | None:
     """Create an object unless there is one; see `Storage.put_if_absent`.
 
     If an answer is lost, the request may have succeeded, or may succeed later. It is repeated. If the store
@@ -42,15 +54,15 @@ def put_if_absent(clients: Clients, key: str, data: Bytes, name: str, *, exclusi
         if attempt:
             time.sleep(_FIRST_BACKOFF * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
         try:
-            obstore.put(clients.once, key, content, mode="create", use_multipart=False)
+            made = obstore.put(clients.once, key, content, mode="create", use_multipart=False)
             count_write(len(content))
-            return
+            return tag_of(made["e_tag"])
         except ObjectExistsError:
             owner = _is_ours(clients, key, content, name)
             if owner is None:  # two concurrent writers: the store asks to try again
                 continue
             if owner:
-                return
+                return None
             raise AlreadyExistsError("file exists", file=name) from None
         except (PermissionDeniedError, UnauthenticatedError) as error:
             if lost:
@@ -59,7 +71,7 @@ def put_if_absent(clients: Clients, key: str, data: Bytes, name: str, *, exclusi
         except (NotSupportedError, NotImplementedError):
             if not exclusive:
                 _put_where_none_is_seen(clients, key, content, name)
-                return
+                return None
             raise UnsupportedFeatureError("object store cannot create files exclusively", file=name) from None
         except FAILURES:
             lost = True
@@ -110,6 +122,25 @@ def _is_ours(clients: Clients, key: str, content: bytes, name: str) -> bool | No
         raise PutUnknownError("the file that exists could not be compared", file=name) from error
 
 
+class LatePuts:
+    """Puts of small objects that wait for a commit, see `Storage.putting_later`. For one thread."""
+
+    def __init__(self, calls: list[Callable[[], None]]) -> None:
+        """Add the puts to `calls`."""
+        self._calls = calls
+        self._num = 0
+        self._num_bytes = 0
+
+    def add(self, put: Callable[[], None], num_bytes: int) -> bool:
+        """Add a put that holds so many bytes in memory. Return whether there is room for it."""
+        if self._num == _MOST_LATE or self._num_bytes + num_bytes > _MOST_LATE_BYTES:
+            return False
+        self._num += 1
+        self._num_bytes += num_bytes
+        self._calls.append(put)
+        return True
+
+
 class NewObject(WritableFile):
     """An object that is being written. A large object is uploaded in parts meanwhile, a small one by one
     request.
@@ -119,10 +150,21 @@ class NewObject(WritableFile):
     """
 
     def __init__(
-        self, path: str, key: str, clients: Clients, *, exclusive: bool = True, replace: bool = False
+        self,
+        path: str,
+        key: str,
+        clients: Clients,
+        *,
+        exclusive: bool = True,
+        replace: bool = False,
+        later: LatePuts | None = None,
     ) -> None:
-        """Start an object. `exclusive` has the meaning of `put_if_absent`. With `replace` it may exist."""
+        """Start an object. `exclusive` has the meaning of `put_if_absent`. With `replace` it may exist.
+
+        `later` gets the put of a small object.
+        """
         self.name = path
+        self._later = later
         self._replace = replace
         self._exclusive = exclusive
         self.position = 0
@@ -156,13 +198,16 @@ class NewObject(WritableFile):
                 self._upload.finish()
             elif self._replace:
                 put(self._clients, self._key, bytes(self._gathered), self.name)
-            else:
-                gathered, exclusive = self._gathered, self._exclusive
-                put_if_absent(self._clients, self._key, gathered, self.name, exclusive=exclusive)
+            elif self._later is None or not self._later.add(self._put, len(self._gathered)):
+                self._put()
         except BaseException:
             self.abort()
             raise
         self._state = "closed"
+
+    def _put(self) -> None:
+        gathered, exclusive = self._gathered, self._exclusive
+        put_if_absent(self._clients, self._key, gathered, self.name, exclusive=exclusive)
 
     def abort(self) -> None:
         if self._state == "open":

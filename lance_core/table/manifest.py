@@ -80,6 +80,8 @@ class Manifest:
     """
     read_part: ReadPart | None = field(default=None, repr=False, compare=False)
     """Reads files of the table that the manifest stands for; None if there are none to read."""
+    tag: str | None = field(default=None, repr=False, compare=False)
+    """Tag of the file, see `Storage.read_tagged`; None if it is unknown."""
 
     @property
     def version(self) -> int:
@@ -351,13 +353,15 @@ class Manifest:
         return FileVersion.from_name(name, file=self.name) if name else None
 
 
-def parse_manifest(data: bytes, name: str, read_part: ReadPart | None = None) -> Manifest:
+def parse_manifest(
+    data: bytes, name: str, read_part: ReadPart | None = None, tag: str | None = None
+) -> Manifest:
     """Parse a whole manifest file.
 
     Args:
         data: content of the file.
         name: path of the file for messages.
-        read_part: see `Manifest.read_part`.
+        read_part, tag: see `Manifest`.
 
     Raises:
         CorruptFileError: the bytes contradict the format.
@@ -403,6 +407,7 @@ def parse_manifest(data: bytes, name: str, read_part: ReadPart | None = None) ->
         _content=data if _has_dictionaries(message) else b"",
         repairs=repairs,
         read_part=read_part,
+        tag=tag,
     )
     _ = manifest.declared_file_version  # Refuse an unknown file version before the manifest is used.
     if manifest.has_stable_row_ids:
@@ -447,11 +452,12 @@ def written_manifest(
     name: str,
     data: bytes,
     read_part: ReadPart | None = None,
+    tag: str | None = None,
 ) -> Manifest:
     """Return the manifest that was just written to the file `name`, without reading the file again.
 
-    The first arguments are those of `serialize_manifest`; `data` is its result. For `read_part` see
-    `Manifest.read_part`.
+    The first arguments are those of `serialize_manifest`; `data` is its result. For `read_part` and `tag` see
+    `Manifest`.
     """
     return Manifest(
         name=name,
@@ -461,6 +467,7 @@ def written_manifest(
         _index_section=index_section,
         _content=data if _has_dictionaries(message) else b"",
         read_part=read_part,
+        tag=tag,
     )
 
 

@@ -11,9 +11,9 @@ Source: docs/format.md, "Tags and branches".
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -24,6 +24,7 @@ from lance_core.errors import (
     RefNotFoundError,
 )
 from lance_core.hints import did_you_mean
+from lance_core.pool import run_both, run_each
 from lance_core.storage import Storage
 from lance_core.table.versions import REFS, TREE
 
@@ -152,6 +153,11 @@ def list_branches(root: Storage) -> dict[str, Branch]:
     return _read_all(root, branch_names(root), branch_path, _parse_branch)
 
 
+def list_refs(root: Storage) -> tuple[dict[str, Tag], dict[str, Branch]]:
+    """Return the results of `list_tags` and `list_branches`, read side by side from a remote storage."""
+    return run_both(partial(list_tags, root), partial(list_branches, root), root.is_remote)
+
+
 def branch_storage(root: Storage, branch: str | None) -> Storage:
     """Return the storage of the versions of a branch. None and "main" mean the main branch, at `root` itself.
 
@@ -195,11 +201,15 @@ def _names(root: Storage, directory: str) -> Iterator[str]:
 def _read_all(
     root: Storage, names: Iterable[str], path_of: Callable[[str], str], parse: Callable[[dict[str, Any]], T]
 ) -> dict[str, T]:
-    found = {}
-    for name in names:
-        with suppress(FileMissingError):  # removed after it was listed
-            found[name] = _read(root, path_of(name), parse)
-    return found
+    def read(name: str) -> T | None:
+        try:
+            return _read(root, path_of(name), parse)
+        except FileMissingError:  # removed after it was listed
+            return None
+
+    listed = list(names)
+    found = run_each([partial(read, name) for name in listed], root.is_remote)
+    return {name: ref for name, ref in zip(listed, found, strict=True) if ref is not None}
 
 
 def _read(root: Storage, path: str, parse: Callable[[dict[str, Any]], T]) -> T:

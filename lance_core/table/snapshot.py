@@ -206,7 +206,15 @@ def read_manifest(storage: Storage, version: int, path: str | None = None) -> Ma
 
 
 def read_manifests(snapshot: Snapshot, listed: Mapping[int, str]) -> Iterator[Manifest]:
-    """Yield the manifests of versions of a table, with the row counts of all fragments.
+    """Yield the manifests of `read_manifest_files` without the bytes of their files; errors are the same."""
+    return (manifest for manifest, _ in read_manifest_files(snapshot, listed))
+
+
+def read_manifest_files(
+    snapshot: Snapshot, listed: Mapping[int, str]
+) -> Iterator[tuple[Manifest, bytes | None]]:
+    """Yield the manifests of versions of a table, with the row counts of all fragments, and the bytes of the
+    listed files. The bytes are None if the manifest had to be read from a file with another name.
 
     Many files are read at once: after a call of the system, Python is slow for some time. A version that was
     cleaned up since it was listed is left out.
@@ -231,7 +239,7 @@ def read_manifests(snapshot: Snapshot, listed: Mapping[int, str]) -> Iterator[Ma
                     manifest = _parse_version(storage, version, f"{VERSIONS}/{listed[version]}", data)
             except VersionNotFoundError:
                 continue
-            yield counted_manifest(storage, manifest, snapshot.open_base)
+            yield counted_manifest(storage, manifest, snapshot.open_base), data
         num_files = _at_once(max(map(len, filter(None, files)), default=0))
 
 
@@ -242,14 +250,16 @@ def _at_once(num_bytes: int) -> int:
 
 def _read_manifest(storage: Storage, version: int, path: str) -> Manifest:
     try:
-        data = storage.read_file(path)
+        data, tag = storage.read_tagged(path)
     except FileMissingError:  # cleaned up after its name was found
         raise VersionNotFoundError(f"no version {version}") from None
-    return _parse_version(storage, version, path, data)
+    return _parse_version(storage, version, path, data, tag)
 
 
-def _parse_version(storage: Storage, version: int, path: str, data: bytes) -> Manifest:
-    manifest = parse_manifest(data, path, storage.read_range)
+def _parse_version(
+    storage: Storage, version: int, path: str, data: bytes, tag: str | None = None
+) -> Manifest:
+    manifest = parse_manifest(data, path, storage.read_range, tag)
     if manifest.version != version:
         raise CorruptFileError(
             "manifest has another version number than its name",

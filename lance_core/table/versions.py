@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
+from typing import NamedTuple
 
 from lance_core.errors import (
     CorruptFileError,
@@ -37,6 +38,8 @@ VERSIONS = "_versions"
 
 REFS = "_refs"
 """Directory of tags and branches, in the main branch."""
+REMOVALS = f"{REFS}/removals"
+"""Directory with a file for each cleanup that is removing versions in any order, in the branch itself."""
 TREE = "tree"
 """Directory of the branches' versions, in the main branch."""
 
@@ -44,6 +47,9 @@ HINT = f"{VERSIONS}/latest_version_hint.json"
 """File in which the reference records an existing version. Only commits of the reference use it; it may be
 stale.
 """
+
+LISTED_AT_ONCE = 1000
+"""Number of names that object stores list per request."""
 
 _SUFFIX = ".manifest"
 _MAX_VERSION = (1 << 64) - 1
@@ -69,18 +75,31 @@ def listed_manifests(storage: Storage) -> dict[int, str]:
     While `rename_manifests` runs, and after it was interrupted, a manifest may have the name of the other
     scheme instead.
     """
+    return list_all_manifests(storage).history
+
+
+class AllManifests(NamedTuple):
+    """The manifests in one listing of a table."""
+
+    history: dict[int, str]
+    """Versions of the history in ascending order, see `listed_manifests`."""
+    detached: dict[int, str]
+    """Detached versions in no particular order, each with the name of its manifest in `VERSIONS`."""
+    first_scheme: frozenset[int]
+    """Versions of the history whose manifests have names of the first scheme."""
+
+
+def list_all_manifests(storage: Storage) -> AllManifests:
+    """Return all versions, detached ones too, by one listing; errors are those of `listed_manifests`."""
     store = manifest_store_of(storage)
     if store is not None:
         # copies the newest manifest to its final name, so that the listing contains it
         latest_in_store(store, storage)
-    numbers, inverted = _manifest_names(storage)
-    return {version: _name(version, inverted) for version in sorted(_decoded(numbers, inverted))}
-
-
-def detached_versions(storage: Storage) -> tuple[int, ...]:
-    """Return the detached versions, in no particular order."""
-    matches = map(_DETACHED_NAME.fullmatch, storage.list_names(VERSIONS))
-    return tuple(int(match[1]) for match in matches if match)
+    names = listed_names(storage)
+    numbers, inverted = _found(storage, names)
+    history = {version: _name(version, inverted) for version in sorted(_decoded(numbers, inverted))}
+    matches = filter(None, map(_DETACHED_NAME.fullmatch, names))
+    return AllManifests(history, {int(match[1]): match[0] for match in matches}, _first_scheme(names))
 
 
 def latest_version(storage: Storage) -> int:
@@ -104,10 +123,10 @@ def latest_manifest(storage: Storage) -> tuple[int, str]:
     state = storage.directory_state(VERSIONS)
     found = _newest.get(storage.uri, state) if state is not None else None
     if found is None:
-        first, is_all = storage.first_names(VERSIONS)
+        first, is_all, _ = storage.first_names(VERSIONS)
         names, inverted = _numbers(first)
         if not (inverted or (is_all and names)):
-            names, inverted = _found(storage, [] if is_all else _listed_names(storage))
+            names, inverted = _found(storage, [] if is_all else listed_names(storage))
         name = min(names) if inverted else max(names, key=int)
         found = _MAX_VERSION - int(name) if inverted else int(name), f"{VERSIONS}/{name}{_SUFFIX}"
         if state is not None:
@@ -159,6 +178,8 @@ class Listing:
     """Whether the table names its manifests by the inverted scheme."""
     may_have_hint: bool
     """Whether the file `HINT` may exist: it does, or not all names were listed."""
+    tag: str | None
+    """Tag of the newest manifest, see `Storage.read_tagged`; None if the listing does not have it."""
 
 
 def list_manifests(storage: Storage) -> Listing | None:
@@ -169,17 +190,18 @@ def list_manifests(storage: Storage) -> Listing | None:
     """
     store = manifest_store_of(storage)
     newest = latest_in_store(store, storage) if store is not None else None
-    names, is_all = storage.first_names(VERSIONS)
+    names, is_all, tags = storage.first_names(VERSIONS)
     numbers, is_inverted = _numbers(names)
     if not is_all and not is_inverted:
-        names, is_all = _listed_names(storage), True
+        names, is_all = listed_names(storage), True
         numbers, is_inverted = _numbers(names)
     if not numbers:
         return None
     if newest is None:
         latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
         newest = latest, version_path(latest, is_inverted)
-    return Listing(*newest, is_inverted, not is_all or HINT.rpartition("/")[2] in names)
+    tag = tags.get(newest[1].rpartition("/")[2]) if store is None else None
+    return Listing(*newest, is_inverted, not is_all or HINT.rpartition("/")[2] in names, tag)
 
 
 def version_path(version: int, is_inverted: bool) -> str:
@@ -191,14 +213,24 @@ def _name(version: int, is_inverted: bool) -> str:
     return f"{_inverted(version) if is_inverted else version}{_SUFFIX}"
 
 
-def publish_manifest(storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True) -> str:
+class Published(NamedTuple):
+    """The manifest of a version that was just made."""
+
+    path: str
+    tag: str | None
+    """See `Storage.read_tagged`; None if it is unknown."""
+
+
+def publish_manifest(
+    storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True
+) -> Published:
     """Make a version; arguments, result and errors are those of `prepare_manifest` and of its result."""
     return prepare_manifest(storage, version, data, inverted, sync)()
 
 
 def prepare_manifest(
     storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True
-) -> Callable[[], str]:
+) -> Callable[[], Published]:
     """Prepare to make a version by putting its manifest, if there is none yet. Return a function that makes
     it. Of several writers exactly one succeeds.
 
@@ -213,7 +245,7 @@ def prepare_manifest(
         sync: make the version durable before returning.
 
     Returns:
-        The function, which returns the path of the manifest. Its errors are:
+        The function. Its errors are:
         AlreadyExistsError: another writer made this version.
         PutUnknownError: the storage did not answer, so the version may or may not exist.
         CommitUnknownError: the version was made, but the storage's lock failed when it was released.
@@ -224,19 +256,18 @@ def prepare_manifest(
     """
     path = version_path(version, inverted)
     store = manifest_store_of(storage)
+    publish: Callable[[], str | None]
     if store is not None:
         publish = partial(publish_in_store, store, storage, version, path, data, sync=sync)
     else:
         put = storage.prepare_put(path, data, sync=sync)
         publish = partial(_publish, put, storage, version, path, data, sync)
 
-    def make() -> str:
+    def make() -> Published:
         if storage.commit_lock is None:
-            publish()
-        else:
-            with held(storage.commit_lock, version):
-                publish()
-        return path
+            return Published(path, publish())
+        with held(storage.commit_lock, version):
+            return Published(path, publish())
 
     return make
 
@@ -268,10 +299,11 @@ def _detached_path(version: int) -> str:
 
 
 def _publish(
-    put: Callable[[], None], storage: Storage, version: int, path: str, data: bytes, sync: bool
-) -> None:
+    put: Callable[[], str | None], storage: Storage, version: int, path: str, data: bytes, sync: bool
+) -> str | None:
+    tag = None
     try:
-        put()
+        tag = put()
     except PutUnknownError:
         if not _is_there(storage, path, data, sync):
             raise
@@ -281,6 +313,7 @@ def _publish(
         raise PutUnknownError(
             f"version {version} was written, but it is unknown whether it is part of the history"
         ) from error
+    return tag
 
 
 def require_in_history(storage: Storage, version: int, path: str) -> None:
@@ -288,17 +321,19 @@ def require_in_history(storage: Storage, version: int, path: str) -> None:
 
     Such a version lies below newer versions that are not based on it. Cleanup removes the oldest versions
     first and keeps named ones. So if the version before exists and no version has a name, no version with
-    this number was removed. Otherwise the next version decides: its file must not be older than the file of
-    this version.
+    this number was removed. A cleanup that removes versions in any order says so by a file in `REMOVALS`.
+    Otherwise the next version decides: its file must not be older than the file of this version.
 
     Raises:
         PutUnknownError: the version may be outside the history.
         StorageError: the storage failed.
     """
-    if version == 1 or version == max(_versions(storage.first_names(VERSIONS)[0]), default=0):
+    if version == 1 or version == max(_versions(storage.first_names(VERSIONS).names), default=0):
         return
     inverted = path == version_path(version, True)
-    has_parent = storage.exists(version_path(version - 1, inverted))
+    # Before the look for the parent: a cleanup removes this file after the manifests.
+    is_cleaned_up = storage.deletes_at_once and any(True for _ in storage.list_files(REMOVALS))
+    has_parent = storage.exists(version_path(version - 1, inverted)) and not is_cleaned_up
     if has_parent and not _may_have_names(storage):
         return
     appeared = {file.path: file.appeared for file in storage.list_files(VERSIONS)}
@@ -372,10 +407,10 @@ def manifest_identity(storage: Storage, version: int) -> str:
 
 def _manifest_names(storage: Storage) -> tuple[list[str], bool]:
     """Return the numbers in the names of all manifests, and whether the scheme is inverted."""
-    return _found(storage, _listed_names(storage))
+    return _found(storage, listed_names(storage))
 
 
-def _listed_names(storage: Storage) -> list[str]:
+def listed_names(storage: Storage) -> list[str]:
     """Return the names of all files in `VERSIONS`; none if there is no such directory."""
     try:
         return storage.list_names(VERSIONS)
@@ -405,9 +440,14 @@ def first_scheme_versions(storage: Storage) -> list[int]:
 
     Errors are those of `latest_manifest`.
     """
-    _manifest_names(storage)
-    numbers = _NUMBER.findall("/".join(["", *storage.list_names(VERSIONS), ""]))
-    return [int(number) for number in numbers if len(number) != _DIGITS]
+    names = listed_names(storage)
+    _found(storage, names)
+    return list(_first_scheme(names))
+
+
+def _first_scheme(names: list[str]) -> frozenset[int]:
+    numbers = _NUMBER.findall("/".join(["", *names, ""]))
+    return frozenset(int(number) for number in numbers if len(number) != _DIGITS)
 
 
 def _numbers(names: list[str]) -> tuple[list[str], bool]:

@@ -94,8 +94,8 @@ class DatasetWriter:
         self._new_bases = numbered(self._options.initial_bases)
         bases = list(base.manifest.base_paths.values()) if base else self._new_bases
         self._syncs: list[Callable[[], None]] = []
-        """Syncs of files and of directories that have to end before a version names the files."""
-        later = storage.syncing_later(self._syncs)
+        """Puts of files and syncs that have to end before a version names the files."""
+        later = storage.putting_later(self._syncs)
         targets = self._options.targets.resolve(bases, later, self._open_base)
         self._session = base.session if base else None
         if self._base is not None:
@@ -152,11 +152,11 @@ class DatasetWriter:
             LanceError: the files cannot be completed.
         """
         made = self._complete()
-        run_all(self._syncs, is_remote=True)  # each waits for the disk
+        run_all(self._syncs, is_remote=True)  # each waits for the disk or for the network
         return made
 
     def _complete(self) -> transaction_pb2.Transaction:
-        """Return the transaction of `transaction`. The syncs of its files are left to the caller."""
+        """Return the transaction of `transaction`. `_syncs` are left to the caller."""
         fragments = self._fragments.finish()
         transaction = new_transaction(
             self._base.version if self._base else 0,
@@ -196,7 +196,8 @@ class DatasetWriter:
                 manifest = commit(
                     self._storage,
                     transaction,
-                    replace(self.settings, dictionaries=self._dictionaries.values),
+                    read=self._base,
+                    settings=replace(self.settings, dictionaries=self._dictionaries.values),
                     writes=self._syncs,
                     inverted_names=options.enable_v2_manifest_paths,
                     sync=options.sync,

@@ -82,7 +82,7 @@ def commit_column_change(
             preserves_nullability=preserves_nullability(current.manifest.schema, change.schema),
         )
         files.is_committing = True
-        manifest = commit(current.storage, transaction, sync=sync)
+        manifest = commit(current.storage, transaction, read=current.manifest, sync=sync)
         files.keep(manifest.message.fragments)
         return manifest
 

@@ -31,6 +31,6 @@ def drop_columns(
             schema,
             preserves_nullability=preserves_nullability(manifest.schema, schema),
         )
-        return commit(current.storage, transaction, sync=sync)
+        return commit(current.storage, transaction, read=manifest, sync=sync)
 
     return with_retries(snapshot, attempt, "project", transaction_id=transaction_id)

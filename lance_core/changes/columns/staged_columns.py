@@ -149,7 +149,7 @@ def commit_staged_columns(
             schema,
             preserves_nullability=preserves_nullability(manifest.schema, schema),
         )
-        return commit(current.storage, transaction, sync=sync)
+        return commit(current.storage, transaction, read=manifest, sync=sync)
 
     return with_retries(snapshot, attempt, "merge", transaction_id=transaction_id)
 

@@ -68,8 +68,10 @@ def commit(
         return _commit_deferred(snapshot, in_order, transaction_id, sync)
     if snapshot.manifest.index_segments:
         return _commit_with_indices(snapshot, in_order, transaction_id, sync)
-    manifest = commit_transaction(snapshot.storage, _transaction(in_order, transaction_id), sync=sync)
-    return snapshot.with_manifest(manifest)
+    transaction = _transaction(in_order, transaction_id)
+    return snapshot.with_manifest(
+        commit_transaction(snapshot.storage, transaction, read=snapshot.manifest, sync=sync)
+    )
 
 
 def _commit_with_indices(
@@ -127,7 +129,9 @@ def _reserved(
     """Make a version that reserves ids for all new fragments; return it, and the results with these ids."""
     count = sum(len(result.new) for result in results)
     reservation = reserve_fragments(new_transaction(newest.manifest.version), count)
-    reserved = newest.with_manifest(commit_transaction(newest.storage, reservation, sync=sync))
+    reserved = newest.with_manifest(
+        commit_transaction(newest.storage, reservation, read=newest.manifest, sync=sync)
+    )
     highest = reserved.manifest.max_fragment_id
     assert highest is not None
     ids = iter(range(highest - count + 1, highest + 1))

@@ -75,7 +75,7 @@ def create_index(
         transaction = new_transaction(current.manifest.version, uuid=transaction_id)
         message = create_index_transaction(transaction, [segment], removed)
         try:
-            return commit(current.storage, message, writes=syncs, sync=sync)
+            return commit(current.storage, message, read=current.manifest, writes=syncs, sync=sync)
         except CommitUnknownError:
             raise
         except LanceError:

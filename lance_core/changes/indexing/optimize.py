@@ -118,7 +118,7 @@ def optimize_indices(
             if not built and not removed:
                 return current.manifest
             message = create_index_transaction(transaction, built, removed)
-            return commit(current.storage, message, writes=syncs, sync=sync)
+            return commit(current.storage, message, read=current.manifest, writes=syncs, sync=sync)
         except CommitUnknownError:
             raise
         except LanceError:

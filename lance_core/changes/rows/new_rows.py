@@ -35,7 +35,7 @@ class NewRows:
         sync: bool,
     ) -> None:
         """Begin to write rows with the columns of `schema`; `change` gets the writer, to remove the files,
-        and the syncs of files.
+        and the puts and syncs of files.
 
         Raises:
             UnsupportedFeatureError: Files of the table's version cannot hold a type.
@@ -48,13 +48,14 @@ class NewRows:
         version = table_file_version(None, snapshot.manifest, "append")
         dictionaries = Dictionaries(dictionaries_of(snapshot.manifest), grow=False)
         bases = snapshot.manifest.base_paths.values()
+        storage = snapshot.storage.putting_later(change.writes)
         self._writer = FragmentWriter(
-            snapshot.storage.syncing_later(change.writes),
+            storage,
             schema,
             version,
             sync=sync,
             dictionaries=dictionaries,
-            targets=targets.resolve(bases, snapshot.storage, snapshot.open_base) if targets else (),
+            targets=targets.resolve(bases, storage, snapshot.open_base) if targets else (),
         )
         change.writers.append(self._writer)
 

@@ -34,7 +34,7 @@ class RowChange:
         affected_rows: Physical offsets of the rows that the change removes, by fragment id.
         counts: Numbers of rows for the caller.
         files: Paths of files that no version names yet.
-        writes: Writes of deletion files, and syncs, which have to end before a version names the files.
+        writes: Writes of deletion files, puts and syncs, which have to end before a version names the files.
         writers: Writers of its data files.
     """
 

@@ -70,6 +70,11 @@ class _Target:
     base: Snapshot | None
 
     @property
+    def read(self) -> Manifest | None:
+        """Return the manifest of the latest version; None if there is no dataset."""
+        return None if self.base is None else self.base.manifest
+
+    @property
     def snapshot(self) -> Snapshot:
         """Return the latest version, which every operation but an overwrite needs."""
         if self.base is None:
@@ -82,7 +87,7 @@ def _append(target: _Target, transaction: Transaction, changes: Sequence[StagedC
     for change in changes:
         transaction.append.fragments.extend(change.transaction.append.fragments)
     try:
-        return commit(target.storage, transaction)
+        return commit(target.storage, transaction, read=target.read)
     except CommitConflictError as error:
         if error.outpaced:
             raise
@@ -92,7 +97,7 @@ def _append(target: _Target, transaction: Transaction, changes: Sequence[StagedC
 
 def _overwrite(target: _Target, transaction: Transaction, changes: Sequence[StagedChange]) -> Manifest:
     transaction.overwrite.CopyFrom(joined_overwrite(changes))
-    return commit(target.storage, transaction, changes[0].settings)
+    return commit(target.storage, transaction, changes[0].settings, read=target.read)
 
 
 def _merge_insert(target: _Target, transaction: Transaction, changes: Sequence[StagedChange]) -> Manifest:

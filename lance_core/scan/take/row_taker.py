@@ -128,11 +128,10 @@ class RowTaker:
 
     def estimated_bytes(self, addresses: Keys) -> float:
         """Return about how many bytes the rows at live addresses have, by the mean of their fragments."""
-        num_bytes = 0.0
-        for fragment_id, chosen in grouped(fragments_of(addresses)):
-            fragment = self._open.get(self._fragments[fragment_id])
-            num_bytes += len(addresses[chosen]) * fragment.bytes_per_row(self._opener)
-        return num_bytes
+        groups = grouped(fragments_of(addresses))
+        fragments = [self._open.get(self._fragments[fragment_id]) for fragment_id, _ in groups]
+        sizes = map_ahead(lambda part: part.bytes_per_row(self._opener), fragments, self._opener.is_remote)
+        return sum(len(addresses[chosen]) * size for (_, chosen), size in zip(groups, sizes, strict=True))
 
     def batches(self, addresses: Keys, aimed_bytes: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows at live addresses in batches of about `aimed_bytes`.

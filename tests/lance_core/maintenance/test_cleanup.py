@@ -256,6 +256,19 @@ def test_files_of_nobody_stay_for_seven_days(tmp_path: Path) -> None:
     assert list(readable(path)) == [8]
 
 
+def test_files_of_cleanups_that_died_stay_for_a_day(tmp_path: Path) -> None:
+    """T41: a cleanup in an object store writes such a file while it removes versions in any order."""
+    path = history(tmp_path / "t")
+    removals = Path(path, "_refs", "removals")
+    removals.mkdir(parents=True)
+    for name, hours in (("old", 25), ("new", 23)):
+        (removals / name).write_bytes(b"")
+        then = time.time() - 3600 * hours
+        os.utime(removals / name, (then, then))
+    lance_core.dataset(path).cleanup_old_versions(NOW)
+    assert [each.name for each in removals.iterdir()] == ["new"]
+
+
 def test_blobs_follow_their_data_file(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     table = pa.table({"x": pa.array([1], pa.int64()), "blob": lance.blob_array([b"x" * 200_000])})
@@ -346,6 +359,23 @@ def test_files_that_a_new_version_takes_up_stay(tmp_path: Path) -> None:
     assert readable(path)[9] == [*range(10, 100), 200]
 
 
+def test_files_that_a_new_detached_version_takes_up_stay(tmp_path: Path) -> None:
+    """T41: a detached version is made on an old version while that version is cleaned up."""
+    path = history(tmp_path / "t")
+    old = lance.dataset(path, 1)
+    operation = lance.LanceOperation.Overwrite(
+        old.schema, [fragment.metadata for fragment in old.get_fragments()]
+    )
+    made: list[int] = []
+
+    def detach() -> None:
+        made.append(lance.LanceDataset.commit(path, operation, read_version=1, detached=True).version)
+
+    storage = storage_that(path, "delete _versions/1", detach)
+    clean_up(open_snapshot(storage), storage, ALL)
+    assert values(lance_core.dataset(path, made[0])) == list(range(100))
+
+
 class Killed(BaseException):
     """Ends everything, as when the process is gone."""
 
@@ -385,14 +415,14 @@ def test_a_fault_at_any_call_breaks_no_version_that_is_listed(tmp_path: Path, fa
 
 def test_a_version_that_goes_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = history(tmp_path / "t")
-    listed = cleanup.listed_manifests
+    listed = cleanup.list_all_manifests
 
     def removed_after(storage: Any) -> Any:
         found = listed(storage)
         lance.dataset(path).cleanup_old_versions(versions=[2])
         return found
 
-    monkeypatch.setattr(cleanup, "listed_manifests", removed_after)
+    monkeypatch.setattr(cleanup, "list_all_manifests", removed_after)
     assert lance_core.dataset(path).cleanup_old_versions(NOW).old_versions == 6
     assert list(readable(path)) == [8]
 

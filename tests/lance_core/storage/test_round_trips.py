@@ -159,24 +159,117 @@ def test_an_index_is_opened_and_searched_in_few_requests(
     assert len(pages) == 1 + 2 * 2  # the end, then the index and the chunks of two columns
 
 
-def test_a_commit_lists_versions_twice(s3: S3, bucket: str, proxy: Proxy) -> None:
-    """To see the newest version, and that the new one is in the history; see `require_in_history`."""
-    uri = f"s3://{bucket}/commits.lance"
+CHANGES: dict[str, tuple[Callable[[Any], object], int]] = {
+    "append": (lambda rows: lance_core.write_dataset(pa.table({"a": [1]}), rows, mode="append"), 2),
+    "overwrite": (lambda rows: lance_core.write_dataset(pa.table({"a": [1]}), rows, mode="overwrite"), 2),
+    "delete": (lambda rows: rows.delete("a = 3"), 2),
+    "update": (lambda rows: rows.update({"a": "1"}, "a = 3"), 3),
+    "merge": (
+        lambda rows: rows.merge_insert("a").when_not_matched_insert_all().execute(pa.table({"a": [77]})),
+        2,
+    ),
+    "drop a column": (lambda rows: rows.drop_columns(["b"]), 1),
+    "settings": (lambda rows: rows.update_config({"key": "value"}), 1),
+}
+"""Changes, and the number of files that each of them writes before the manifest."""
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_commit_takes_three_round_trips(s3: S3, bucket: str, proxy: Proxy, name: str) -> None:
+    """The listing that shows the newest version runs beside the writes of all files, then the manifest is
+    put, and a listing shows that it is in the history; see `require_in_history`. No manifest is read.
+    """
+    change, num_files = CHANGES[name]
+    uri = f"s3://{bucket}/commits-{name.replace(' ', '-')}.lance"
     options = s3.options(proxy.endpoint)
-    rows = pa.table({"a": np.arange(10)})
-    made = lance_core.write_dataset(rows, uri, storage_options=options)
+    data = pa.table({"a": np.arange(10), "b": np.arange(10)})
+    lance_core.write_dataset(data, uri, storage_options=options)
+    made = lance_core.dataset(uri, storage_options=options)
+    assert made.to_table() == data  # what the change reads is known
     proxy.clear()
-    lance_core.write_dataset(rows, made, mode="append")
-    assert [request.method for request in proxy.requests].count("GET") == 3  # with the manifest
-    assert [request.method for request in proxy.requests].count("PUT") == 3
-    assert len(proxy.requests) == 6
+    meeting = proxy.let_meet(1 + num_files, applies=lambda request: not is_of_data(request))
+    change(made)
+    assert meeting.is_over
+    requests = [request for request in proxy.requests if not is_of_data(request)]
+    assert [request.method for request in requests[1 + num_files :]] == ["PUT", "GET"]
+    assert [request.method for request in requests].count("GET") == 2
+    assert not [
+        request for request in requests if request.method == "GET" and "list-type" not in request.target
+    ]
+
+
+def is_of_data(request: Request) -> bool:
+    """Return whether a request reads a data file."""
+    return request.method == "GET" and "/data/" in request.target
+
+
+def test_a_version_that_was_just_made_is_not_read_again(s3: S3, bucket: str, proxy: Proxy) -> None:
+    uri = f"s3://{bucket}/chain.lance"
+    options = s3.options(proxy.endpoint)
+    dataset = lance_core.write_dataset(pa.table({"a": [0]}), uri, storage_options=options)
+    proxy.clear()
+    for number in range(1, 4):
+        dataset = lance_core.write_dataset(pa.table({"a": [number]}), dataset, mode="append")
+    assert len(proxy.requests) == 3 * 5
+    assert dataset.to_table()["a"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_a_new_table_takes_three_round_trips(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """A listing that shows no table, the files beside another listing, and the manifest."""
+    options = s3.options(proxy.endpoint)
+    proxy.clear()
+    meeting = proxy.let_meet(3, after=1)
+    lance_core.write_dataset(pa.table({"a": [0]}), f"s3://{bucket}/new.lance", storage_options=options)
+    assert meeting.is_over
+    assert [request.method for request in proxy.requests].count("GET") == 2
+    assert len(proxy.requests) == 5
+
+
+def test_a_missing_table_takes_one_request(s3: S3, bucket: str, proxy: Proxy) -> None:
     proxy.clear()
     with pytest.raises(lance_core.DatasetNotFoundError):
-        lance_core.dataset(f"s3://{bucket}/nothing.lance", storage_options=options)
+        lance_core.dataset(f"s3://{bucket}/nothing.lance", storage_options=s3.options(proxy.endpoint))
     assert len(proxy.requests) == 1
 
 
-def test_a_cleanup_finds_manifests_without_asking_for_each(s3: S3, bucket: str, proxy: Proxy) -> None:
+def test_fragments_are_opened_side_by_side_for_a_merge(s3: S3, bucket: str, proxy: Proxy) -> None:
+    uri = f"s3://{bucket}/merge.lance"
+    data = pa.table({"a": np.arange(40_000), "b": np.arange(40_000)})
+    written = lance.write_dataset(data, uri, max_rows_per_file=10_000, storage_options=s3.options())
+    written.create_scalar_index("a", "BTREE")
+    rows = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint), session=lance_core.Session())
+    proxy.clear()
+    meeting = proxy.let_meet(4, applies=is_of_data)
+    source = pa.table({"a": [5, 10_005, 20_005, 30_005], "b": [1, 2, 3, 4]})
+    rows.merge_insert("a").when_matched_update_all().execute(source)
+    assert meeting.is_over
+
+
+def test_small_files_are_put_together_within_limits(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """A file that does not fit into memory beside the others is put at once."""
+    storage = storage_for(f"s3://{bucket}/late", s3.options(proxy.endpoint))
+    puts: list[Callable[[], None]] = []
+    later = storage.putting_later(puts)
+    proxy.clear()
+    for number in range(3):
+        with later.create_file(f"data/{number}") as file:
+            file.write(bytes(7 << 20))
+    assert len(puts) == 2
+    assert [request.target for request in proxy.requests if request.method == "PUT"] == [
+        f"/{bucket}/late/data/2"
+    ]
+    for number in range(70):
+        later.create_file(f"data/empty-{number}").close()
+    assert len(puts) == 64
+    for put in puts:
+        put()
+    assert len(storage.list_names("data")) == 3 + 70
+
+
+def test_a_cleanup_takes_eight_round_trips(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """Manifests are read once and removed by one request, as are the files that are left. A file in
+    `REMOVALS` is there meanwhile.
+    """
     uri = f"s3://{bucket}/cleanup.lance"
     rows = pa.table({"a": np.arange(10)})
     for number in range(8):
@@ -185,8 +278,38 @@ def test_a_cleanup_finds_manifests_without_asking_for_each(s3: S3, bucket: str, 
     dataset = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
     proxy.clear()
     assert dataset.cleanup_old_versions(timedelta(0)).old_versions == 7
-    assert not [request for request in proxy.requests if request.method == "HEAD"]
+    asked = [
+        f"{request.method} {request.target.partition('?')[2] or request.target}" for request in proxy.requests
+    ]
+    asked = [each.replace("%2F", "/") for each in asked]
+    is_listing = ["list-type" in each for each in asked]
+    assert sorted(each.rpartition("/")[2] for each in asked if ".manifest" in each) == [
+        f"{(1 << 64) - 1 - version:020}.manifest" for version in range(8, 0, -1)
+    ]
+    assert is_listing[:3] == [True] * 3  # versions, tags, branches
+    assert is_listing[3:11] == [False] * 8  # the manifests
+    assert [each.partition(" ")[0] for each in asked[11:16]].count("GET") == 3  # the same listings again
+    assert [each for each in asked[11:16] if each.startswith("PUT") and "/_refs/removals/" in each]
+    assert [each for each in asked[11:16] if each == "POST delete"]  # of the hint
+    assert asked[16] == "POST delete"  # of seven manifests
+    assert is_listing[17:19] == [True] * 2  # tags and branches
+    assert asked[19] == "POST delete"  # of the file in REMOVALS
+    assert is_listing[20:26] == [True] * 6  # the directories
+    assert is_listing[26]  # the versions
+    assert asked[27:] == ["POST delete"]  # of seven transactions
     assert lance.dataset(uri, storage_options=s3.options()).count_rows() == 80
+
+
+def test_a_cleanup_within_limits_deletes_one_by_one(s3: S3, bucket: str, proxy: Proxy) -> None:
+    uri = f"s3://{bucket}/slow.lance"
+    for number in range(4):
+        mode = "append" if number else "create"
+        lance.write_dataset(pa.table({"a": [1]}), uri, mode=mode, storage_options=s3.options())
+    dataset = lance_core.dataset(uri, storage_options=s3.options(proxy.endpoint))
+    proxy.clear()
+    assert dataset.cleanup_old_versions(timedelta(0), delete_concurrency=1).old_versions == 3
+    assert [request.method for request in proxy.requests].count("POST") == 1 + 3 + 3
+    assert not [request for request in proxy.requests if request.method == "PUT"]
 
 
 def test_a_limit_reads_no_window_ahead_of_the_first(s3: S3, bucket: str, proxy: Proxy) -> None:
