@@ -815,6 +815,22 @@ def match_intervals(
     decode the pages.
     """
 
+class NumberSet:
+    """A set of integers in which many integers are looked up."""
+
+    def __init__(self, numbers: _Bytes, bits: int) -> None:
+        """Make a set of numbers of 8, 16, 32 or 64 bits, signed or not, in any order."""
+
+    def find(self, numbers: _Bytes) -> Block:
+        """Return a bitmap of the numbers, of the same bits, that are in the set."""
+
+def match_listed(
+    piece: tuple[MiniBlocks | FlatPage, PieceReader, int, int], numbers: NumberSet, is_outside: bool
+) -> tuple[Block, int] | None:
+    """Return which rows of a piece have numbers of a set, or none of it if `is_outside`; see
+    `match_intervals`.
+    """
+
 def match_items(
     piece: tuple[MiniBlocks | FlatPage, PieceReader, int, int], items: _Bytes, null: bool
 ) -> tuple[Block, int] | None:
