@@ -333,6 +333,15 @@ def match_like(
         at_end: Whether the last segment ends the text.
     """
 
+def split_part(
+    offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, separator: bytes, index: int
+) -> tuple[Block, Block]:
+    """Return of each text the part `index` between separators, as offsets and bytes.
+
+    Parts count from 1 on, or from -1 backwards. A text with fewer parts gives an empty text. The other
+    arguments are those of `match_like`.
+    """
+
 def field_totals(message: _Bytes, path: Sequence[int]) -> tuple[int, int]:
     """Return the number of fields of a protobuf message at a path of field numbers, and the sum of their
     values, which is 0 unless they are varints.

@@ -64,6 +64,8 @@ aab2-aab4 aab7-aab8 aabe aaeb-aaef aaf5 abe3-abea fb1e 10376-1037a 10a01-10a03 1
 
 def upper(text: pa.Array) -> pa.Array:
     """Return the upper case of texts."""
+    if _is_ascii(text):
+        return pc.ascii_upper(text)
     for char in _characters(text) & _expansions().keys():
         text = pc.replace_substring(text, char, _expansions()[char])
     return pc.utf8_upper(text)
@@ -71,6 +73,8 @@ def upper(text: pa.Array) -> pa.Array:
 
 def lower(text: pa.Array) -> pa.Array:
     """Return the lower case of texts."""
+    if _is_ascii(text):
+        return pc.ascii_lower(text)
     characters = _characters(text)
     if _DOTTED_I in characters:
         text = pc.replace_substring(text, _DOTTED_I, _LOWER_DOTTED_I)
@@ -151,10 +155,20 @@ def _word_characters() -> npt.NDArray[np.bool_]:
     return found
 
 
+def _is_ascii(text: pa.Array) -> bool:
+    """Return whether all bytes of texts are ASCII, also those that a null may have."""
+    if not (types.is_string(text.type) or types.is_large_string(text.type)):
+        return False
+    _, ends, data = text.buffers()
+    if data is None or not len(text):
+        return True
+    ends = np.frombuffer(ends, np.int64 if types.is_large_string(text.type) else np.int32)
+    content = np.frombuffer(data, np.uint8)[ends[text.offset] : ends[text.offset + len(text)]]
+    return bool(content.max(initial=0) < 0x80)
+
+
 def _characters(text: pa.Array) -> set[str]:
-    """Return the different characters of texts, if there are others than ASCII; else nothing."""
-    if pc.all(pc.string_is_ascii(text)).as_py():
-        return set()
+    """Return the different characters of texts."""
     return set(_content(text))
 
 

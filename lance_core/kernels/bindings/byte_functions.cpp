@@ -10,6 +10,7 @@
 #include "functions/digests.hpp"
 #include "functions/edit_distance.hpp"
 #include "functions/like.hpp"
+#include "functions/split_part.hpp"
 #include "metadata/message_fields.hpp"
 
 namespace lance {
@@ -82,6 +83,21 @@ void bind_byte_functions(nb::module_& m) {
       },
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("segments"),
       nb::arg("at_start"), nb::arg("at_end"));
+  m.def(
+      "split_part",
+      [](nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits, nb::bytes separator,
+         int64_t index) {
+        if (offset_bits != 32 && offset_bits != 64) throw nb::value_error("offsets have 32 or 64 bits");
+        std::string wanted(separator.c_str(), separator.size());
+        if (wanted.empty() || index == 0) throw nb::value_error("a part needs a separator and an index");
+        Source offset_source(offsets), data_source(data);
+        return without_gil([&] {
+          return as_tuple(
+              split_part(offset_source.bytes(), data_source.bytes(), num_values, offset_bits, wanted, index));
+        });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("separator"),
+      nb::arg("index"));
   m.def(
       "field_totals",
       [](nb::handle message, const std::vector<uint64_t>& path) {

@@ -92,3 +92,16 @@ def test_bytes_below_nulls_are_not_read() -> None:
     assert upper(values).to_pylist() == [None, "SS"]
     assert lower(values).to_pylist() == [None, "ß"]
     assert initcap(values).to_pylist() == [None, "SS"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_texts_of_ascii(kind: pa.DataType) -> None:
+    """All bytes of ASCII, between texts of other bytes, and no bytes at all."""
+    every = "".join(map(chr, range(128)))
+    values = pa.array(["ß", every, None, "", "Ab", "ß"], kind)
+    for function, method in ((upper, str.upper), (lower, str.lower)):
+        expected = [None if text is None else method(text) for text in values[1:5].to_pylist()]
+        assert function(values[1:5]).to_pylist() == expected
+        assert function(values[1:5]).type == kind
+        assert function(values[:0]).to_pylist() == []
+        assert function(pa.nulls(2, kind)).to_pylist() == [None, None]

@@ -324,6 +324,10 @@ CASES = {
         ),
         json_texts(),
     ),
+    "split_part": Case(lambda d: kernels.split_part(d[:32], d[32:], 3, 64, b"a", 2), json_texts()),
+    "split_part, backwards": Case(
+        lambda d: kernels.split_part(d[:32], d[32:], 3, 64, b"a", -1), json_texts()
+    ),
     "edit_distances": Case(lambda d: kernels.edit_distances(d[:32], d[32:], d[:32], d[32:], 3), json_texts()),
     "field_totals": Case(
         lambda d: kernels.field_totals(d, (2, 4)),
