@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lance_core.kernels import NumberSet
-from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
+from lance_core.schema.arrow_values import array_of, bytes_of, numbers_of, scalar_of
 
 Datum: TypeAlias = Any
 """Values of one batch: a `pa.Array`, or a `pa.Scalar` for all rows."""
@@ -74,10 +74,7 @@ def is_in(operand: Datum, values: pa.Array, has_null: bool) -> Datum:
 
 def _among(operand: pa.Array, values: pa.Array) -> pa.BooleanArray:
     """Return for each integer whether it is among others, in a fifth of the time that Arrow needs."""
-    bits = operand.type.bit_width
-    first, size = operand.offset * bits // 8, len(operand) * bits // 8
-    data = operand.buffers()[1].slice(first, size) if size else b""
-    found = NumberSet(numbers_of(values), bits).find(data)
+    found = NumberSet(numbers_of(values), operand.type.bit_width).find(bytes_of(operand))
     return pa.BooleanArray.from_buffers(pa.bool_(), len(operand), [None, pa.py_buffer(found)])
 
 

@@ -333,6 +333,12 @@ def match_like(
         at_end: Whether the last segment ends the text.
     """
 
+def remainders(numbers: _Bytes, bits: int, is_signed: bool, divisor: int) -> Block:
+    """Return the remainders of integers of 8, 16, 32 or 64 bits, with the signs of the integers.
+
+    The divisor is positive and in the range of the integers.
+    """
+
 def split_part(
     offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, separator: bytes, index: int
 ) -> tuple[Block, Block]:

@@ -59,6 +59,13 @@ def numbers_of(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return np.unpackbits(data, count=first + len(array), bitorder="little")[first:].view(np.bool_)
 
 
+def bytes_of(array: pa.Array) -> pa.Buffer:
+    """Return the bytes of values of a fixed width; a null has some, too."""
+    width = array.type.bit_width // 8
+    data = array.buffers()[1] or pa.py_buffer(b"")
+    return data.slice(array.offset * width, len(array) * width)
+
+
 def scalar_of(value: object, data_type: pa.DataType | None = None) -> pa.Scalar:
     """Return what `pyarrow.scalar` returns. Booleans, numbers and texts of the usual types need no pandas."""
     if value is None and data_type is not None:

@@ -10,6 +10,7 @@
 #include "functions/digests.hpp"
 #include "functions/edit_distance.hpp"
 #include "functions/like.hpp"
+#include "functions/remainders.hpp"
 #include "functions/split_part.hpp"
 #include "metadata/message_fields.hpp"
 
@@ -83,6 +84,16 @@ void bind_byte_functions(nb::module_& m) {
       },
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("segments"),
       nb::arg("at_start"), nb::arg("at_end"));
+  m.def(
+      "remainders",
+      [](nb::handle numbers, unsigned bits, bool is_signed, uint64_t divisor) {
+        if (bits != 8 && bits != 16 && bits != 32 && bits != 64) throw nb::value_error("integers of other bits");
+        uint64_t most = (~uint64_t{0} >> (64 - bits)) >> (is_signed ? 1 : 0);
+        if (divisor == 0 || divisor > most) throw nb::value_error("a divisor out of the range of the integers");
+        Source source(numbers);
+        return without_gil([&] { return remainders(source.bytes(), bits, is_signed, divisor); });
+      },
+      nb::arg("numbers"), nb::arg("bits"), nb::arg("is_signed"), nb::arg("divisor"));
   m.def(
       "split_part",
       [](nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits, nb::bytes separator,

@@ -453,6 +453,7 @@ def test_every_kernel_is_here() -> None:
         "longest_value",
         "map_levels",
         "rebase_offsets",
+        "remainders",
         "repeat_levels",
         "sample_distinct",
         "search_strings",
