@@ -461,8 +461,11 @@ def split_variable_rows(
 ) -> list[tuple[Block, Block]]:
     """Return values and an empty block, or offsets and bytes, per member. `fields`: width and length bits."""
 
-def set_positions(bits: _Bytes, start: int, n: int) -> Block:
-    """Return the positions (int64, ascending) of the set bits of `[start, start + n)`, from `start` on."""
+def set_positions(bits: _Bytes, start: int, n: int, first: int) -> Block:
+    """Return the positions (int64, ascending) of the set bits of `[start, start + n)`.
+
+    The position of bit `start` is `first`, which has 32 bits.
+    """
 
 def bits_except(positions: _Bytes, n: int) -> Block:
     """Return a bitmap of n bits, all set but those at `positions` (uint32, each below n)."""
@@ -833,10 +836,10 @@ def match_intervals(
 class NumberSet:
     """A set of integers in which many integers are looked up."""
 
-    def __init__(self, numbers: _Bytes, bits: int) -> None:
+    def __init__(self, numbers: _Numbers, bits: int) -> None:
         """Make a set of numbers of 8, 16, 32 or 64 bits, signed or not, in any order."""
 
-    def find(self, numbers: _Bytes) -> Block:
+    def find(self, numbers: _Numbers) -> Block:
         """Return a bitmap of the numbers, of the same bits, that are in the set."""
 
 def match_listed(

@@ -80,9 +80,10 @@ def _nearest(values: np.ndarray) -> np.ndarray:
     A number that is just short of a half is added and the fraction cut off: the sum is rounded to the next
     integer only for halves. Arrow takes -0.49999999999999994 for a half, as its distance from -1 is rounded.
     """
-    found = np.copysign(np.nextafter(values.dtype.type(0.5), values.dtype.type(0)), values)
+    found: np.ndarray = np.copysign(np.nextafter(values.dtype.type(0.5), values.dtype.type(0)), values)
     found += values
-    return np.trunc(found, out=found)
+    np.trunc(found, out=found)
+    return found
 
 
 def _bind_abs(name: str, arguments: Sequence[Expression]) -> Bound:

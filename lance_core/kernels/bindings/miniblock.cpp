@@ -383,8 +383,7 @@ void bind_miniblock(nb::module_& m) {
             Source source(numbers);
             size_t count = source.bytes().size / (self.bits() / 8);
             Block words((count + 63) / 64 * 8);
-            without_gil(
-                [&] { self.find(source.bytes().data, count, reinterpret_cast<uint64_t*>(words.data())); });
+            without_gil([&] { self.find(source.bytes().data, count, reinterpret_cast<uint64_t*>(words.data())); });
             return words;
           },
           nb::arg("numbers"));

@@ -217,9 +217,8 @@ MatchedRows match_numbers(const Pages& page, PieceReader& file, size_t start, si
 template <class Pages>
 MatchedRows match_set(const Pages& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
                       bool is_outside) {
-  return match_blocks(
-      page, file, start, end, numbers.bits() / 8, false, is_outside,
-      [&](const uint8_t* data, size_t count, uint64_t* words) { numbers.find(data, count, words); });
+  return match_blocks(page, file, start, end, numbers.bits() / 8, false, is_outside,
+                      [&](const uint8_t* data, size_t count, uint64_t* words) { numbers.find(data, count, words); });
 }
 
 // Decodes the indices of a page with a dictionary, and looks up each.
