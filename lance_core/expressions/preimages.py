@@ -51,7 +51,7 @@ class _Edge(NamedTuple):
 
 
 class _Edges(NamedTuple):
-    """Where a function that never decreases reaches a constant, and where it passes it.
+    """Edges of a function that never decreases: where it reaches a constant, and where it passes it.
 
     Both are the same if the constant is no value of the function.
     """
