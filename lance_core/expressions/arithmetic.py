@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
+from lance_core import kernels
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.builders import cast, describe
 from lance_core.expressions.coercion import (
@@ -27,7 +28,7 @@ from lance_core.expressions.coercion import (
 from lance_core.expressions.comparisons import Datum, viewed
 from lance_core.expressions.functions.temporal import moved
 from lance_core.expressions.tree import Call, Expression, Literal
-from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
+from lance_core.schema.arrow_values import array_of, bytes_of, numbers_of, scalar_of
 
 _MOST_DIGITS = 38
 _MOST_WIDE_DIGITS = 76
@@ -233,17 +234,11 @@ def _remainder(left: Datum, right: Datum) -> Datum:
 
 
 def _integer_remainder(left: pa.Array, divisor: int) -> pa.Array:
-    """Return the remainders of integers by a positive constant.
-
-    NumPy divides by a constant without instructions of division, but only if it rounds down.
-    """
-    numbers = numbers_of(pc.fill_null(left, scalar_of(0).cast(left.type)) if left.null_count else left)
-    constant = numbers.dtype.type(divisor)
-    rest = numbers - numbers // constant * constant
-    if types.is_signed_integer(left.type):
-        np.subtract(rest, constant, out=rest, where=(numbers < 0) & (rest != 0))
-    found = array_of(rest)
-    return pc.if_else(left.is_valid(), found, scalar_of(None, left.type)) if left.null_count else found
+    """Return the remainders of integers by a positive constant."""
+    is_signed = types.is_signed_integer(left.type)
+    found = kernels.remainders(bytes_of(left), left.type.bit_width, is_signed, divisor)
+    validity = left.is_valid().buffers()[1] if left.null_count else None
+    return pa.Array.from_buffers(left.type, len(left), [validity, pa.py_buffer(found)])
 
 
 def _negated(operand: Datum, data_type: pa.DataType) -> Datum:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.errors import InvalidInputError
-from lance_core.expressions import casts
+from lance_core.expressions import casts, preimages
 from lance_core.expressions.coercion import (
     common_type,
     exact_literal,
@@ -197,7 +197,7 @@ def _placed(op: str, operand: Expression, at: pa.Scalar, side: int) -> Expressio
         op = "<=" if is_less else ">"
     elif side < 0:
         op = "<" if is_less else ">="
-    return Comparison(op, operand, Literal(at))
+    return preimages.compared(Comparison(op, operand, Literal(at)))
 
 
 def _hint(column: pa.DataType, constant: pa.DataType) -> str:
@@ -272,7 +272,7 @@ def comparison(op: str, left: Expression, right: Expression) -> Expression:
     _check_comparable(left)
     if types.is_null(value_type(left.type)):
         return literal(None, pa.bool_())
-    return Comparison(op, left, right)
+    return preimages.compared(Comparison(op, left, right))
 
 
 _MOST_DIGITS = 20
@@ -357,7 +357,7 @@ def is_in(operand: Expression, values: Sequence[Expression]) -> Expression:
     found: list[Expression] = list(others)
     if len(others) < len(values) or not others:
         _check_comparable(operand)
-        found.insert(0, IsIn(operand, array_of_scalars(exact, common), has_null))
+        found.insert(0, preimages.listed(IsIn(operand, array_of_scalars(exact, common), has_null)))
     return disjunction(found)
 
 

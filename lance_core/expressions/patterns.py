@@ -103,15 +103,19 @@ def _matching(text: Datum, segments: list[Segment], at_start: bool, at_end: bool
         return _matching(pa.array([text.as_py()], text.type), segments, at_start, at_end)[0]
     if not (types.is_string(text.type) or types.is_large_string(text.type)):
         text = text.cast(pa.large_string())
-    bits = 32 if types.is_string(text.type) else 64
-    _, offsets, data = text.buffers()
-    first = bits // 8 * text.offset
-    offsets = pa.py_buffer(bytes(8)) if offsets is None else offsets.slice(first)
-    found = match_like(offsets, data or b"", len(text), bits, segments, at_start, at_end)
+    found = match_like(*parts_of_texts(text), segments, at_start, at_end)
     matching = pa.Array.from_buffers(pa.bool_(), len(text), [None, pa.py_buffer(found)])
     if not text.null_count:
         return matching
     return pc.if_else(text.is_valid(), matching, pa.scalar(None, pa.bool_()))
+
+
+def parts_of_texts(text: pa.Array) -> tuple[pa.Buffer, pa.Buffer | bytes, int, int]:
+    """Return the offsets of texts, their bytes, their number, and the bits of an offset."""
+    bits = 32 if types.is_string(text.type) else 64
+    _, offsets, data = text.buffers()
+    offsets = pa.py_buffer(bytes(8)) if offsets is None else offsets.slice(bits // 8 * text.offset)
+    return offsets, data or b"", len(text), bits
 
 
 class _Wildcard(Enum):

@@ -13,6 +13,8 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.schema.arrow_values import from_zero
+
 _SIMILAR = {
     "Æ": "AE",
     "æ": "ae",
@@ -56,7 +58,7 @@ def ascii_forms() -> Mapping[int, str]:
 def folded(texts: pa.Array) -> pa.Array:
     """Return texts, none of which is null, in lower case with ASCII forms."""
     is_ascii = pc.string_is_ascii(texts)
-    lower = pc.ascii_lower(texts)
+    lower = pc.ascii_lower(from_zero(texts))
     if pc.all(is_ascii).as_py() is not False:
         return lower
     others = pc.invert(is_ascii)

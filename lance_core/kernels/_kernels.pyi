@@ -333,6 +333,21 @@ def match_like(
         at_end: Whether the last segment ends the text.
     """
 
+def remainders(numbers: _Bytes, bits: int, is_signed: bool, divisor: int) -> Block:
+    """Return the remainders of integers of 8, 16, 32 or 64 bits, with the signs of the integers.
+
+    The divisor is positive and in the range of the integers.
+    """
+
+def split_part(
+    offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, separator: bytes, index: int
+) -> tuple[Block, Block]:
+    """Return of each text the part `index` between separators, as offsets and bytes.
+
+    Parts count from 1 on, or from -1 backwards. A text with fewer parts gives an empty text. The other
+    arguments are those of `match_like`.
+    """
+
 def field_totals(message: _Bytes, path: Sequence[int]) -> tuple[int, int]:
     """Return the number of fields of a protobuf message at a path of field numbers, and the sum of their
     values, which is 0 unless they are varints.
@@ -446,8 +461,11 @@ def split_variable_rows(
 ) -> list[tuple[Block, Block]]:
     """Return values and an empty block, or offsets and bytes, per member. `fields`: width and length bits."""
 
-def set_positions(bits: _Bytes, start: int, n: int) -> Block:
-    """Return the positions (int64, ascending) of the set bits of `[start, start + n)`, from `start` on."""
+def set_positions(bits: _Bytes, start: int, n: int, first: int) -> Block:
+    """Return the positions (int64, ascending) of the set bits of `[start, start + n)`.
+
+    The position of bit `start` is `first`, which has 32 bits.
+    """
 
 def bits_except(positions: _Bytes, n: int) -> Block:
     """Return a bitmap of n bits, all set but those at `positions` (uint32, each below n)."""
@@ -813,6 +831,22 @@ def match_intervals(
 
     Returns a bitmap of the rows that match, and their number. Nulls do not match. None if the kernel cannot
     decode the pages.
+    """
+
+class NumberSet:
+    """A set of integers in which many integers are looked up."""
+
+    def __init__(self, numbers: _Numbers, bits: int) -> None:
+        """Make a set of numbers of 8, 16, 32 or 64 bits, signed or not, in any order."""
+
+    def find(self, numbers: _Numbers) -> Block:
+        """Return a bitmap of the numbers, of the same bits, that are in the set."""
+
+def match_listed(
+    piece: tuple[MiniBlocks | FlatPage, PieceReader, int, int], numbers: NumberSet, is_outside: bool
+) -> tuple[Block, int] | None:
+    """Return which rows of a piece have numbers of a set, or none of it if `is_outside`; see
+    `match_intervals`.
     """
 
 def match_items(

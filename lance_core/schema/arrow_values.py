@@ -59,6 +59,36 @@ def numbers_of(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
     return np.unpackbits(data, count=first + len(array), bitorder="little")[first:].view(np.bool_)
 
 
+def bytes_of(array: pa.Array) -> pa.Buffer:
+    """Return the bytes of values of a fixed width; a null has some, too."""
+    width = array.type.bit_width // 8
+    data = array.buffers()[1] or pa.py_buffer(b"")
+    return data.slice(array.offset * width, len(array) * width)
+
+
+def offsets_of(text: pa.Array) -> npt.NDArray[np.integer]:
+    """Return the offsets of the values of a type of texts or bytes with offsets."""
+    is_large = types.is_large_string(text.type) or types.is_large_binary(text.type)
+    offsets = text.buffers()[1]
+    if offsets is None or not len(text):
+        return np.zeros(len(text) + 1, np.int32)
+    found: npt.NDArray[np.integer] = np.frombuffer(offsets, np.int64 if is_large else np.int32)
+    return found[text.offset : text.offset + len(text) + 1]
+
+
+def from_zero(text: pa.Array) -> pa.Array:
+    """Return texts whose offsets start at 0.
+
+    Arrow's kernels for ASCII write the bytes of the result from 0 on, but may keep the offsets.
+    """
+    offsets = offsets_of(text)
+    if not offsets[0]:
+        return text
+    validity = text.is_valid().buffers()[1] if text.null_count else None
+    data = text.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    return pa.Array.from_buffers(text.type, len(text), [validity, pa.py_buffer(offsets - offsets[0]), data])
+
+
 def scalar_of(value: object, data_type: pa.DataType | None = None) -> pa.Scalar:
     """Return what `pyarrow.scalar` returns. Booleans, numbers and texts of the usual types need no pandas."""
     if value is None and data_type is not None:

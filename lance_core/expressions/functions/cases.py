@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
+from lance_core.schema.arrow_values import from_zero, offsets_of
+
 Points = npt.NDArray[np.uint32]
 """Code points of characters."""
 
@@ -64,6 +66,8 @@ aab2-aab4 aab7-aab8 aabe aaeb-aaef aaf5 abe3-abea fb1e 10376-1037a 10a01-10a03 1
 
 def upper(text: pa.Array) -> pa.Array:
     """Return the upper case of texts."""
+    if _is_ascii(text):
+        return pc.ascii_upper(from_zero(text))
     for char in _characters(text) & _expansions().keys():
         text = pc.replace_substring(text, char, _expansions()[char])
     return pc.utf8_upper(text)
@@ -71,6 +75,8 @@ def upper(text: pa.Array) -> pa.Array:
 
 def lower(text: pa.Array) -> pa.Array:
     """Return the lower case of texts."""
+    if _is_ascii(text):
+        return pc.ascii_lower(from_zero(text))
     characters = _characters(text)
     if _DOTTED_I in characters:
         text = pc.replace_substring(text, _DOTTED_I, _LOWER_DOTTED_I)
@@ -151,10 +157,17 @@ def _word_characters() -> npt.NDArray[np.bool_]:
     return found
 
 
+def _is_ascii(text: pa.Array) -> bool:
+    """Return whether all bytes of texts are ASCII, those of nulls included."""
+    if not (types.is_string(text.type) or types.is_large_string(text.type)):
+        return False
+    offsets, data = offsets_of(text), text.buffers()[2]
+    content = np.frombuffer(data or b"", np.uint8)[offsets[0] : offsets[-1]]
+    return bool(content.max(initial=0) < 0x80)
+
+
 def _characters(text: pa.Array) -> set[str]:
-    """Return the different characters of texts, if there are others than ASCII; else nothing."""
-    if pc.all(pc.string_is_ascii(text)).as_py():
-        return set()
+    """Return the different characters of texts."""
     return set(_content(text))
 
 

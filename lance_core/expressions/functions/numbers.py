@@ -18,6 +18,7 @@ from lance_core.expressions.coercion import is_number, value_type
 from lance_core.expressions.comparisons import Datum
 from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, pair_of, unfit
 from lance_core.expressions.tree import Expression, Literal
+from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
 
 
 def _as_number(name: str, argument: Expression) -> Expression:
@@ -54,9 +55,14 @@ def _by_numpy(function: Callable[..., np.ndarray]) -> Callable[[Datum], Datum]:
     """Return a NumPy function of one array of floats; nulls stay."""
 
     def compute(operand: Datum) -> Datum:
+        filled = pc.fill_null(operand, scalar_of(0.0, operand.type)) if operand.null_count else operand
         with np.errstate(all="ignore"):
-            values = function(pc.fill_null(operand, 0).to_numpy(zero_copy_only=False))
-        return pc.if_else(pc.is_valid(operand), pa.array(values, operand.type), pa.scalar(None, operand.type))
+            values = array_of(function(numbers_of(filled)))
+        return (
+            pc.if_else(operand.is_valid(), values, scalar_of(None, operand.type))
+            if operand.null_count
+            else values
+        )
 
     return compute
 
@@ -66,6 +72,18 @@ def _cube_root(values: np.ndarray) -> np.ndarray:
     between processors.
     """
     return np.cbrt(values.astype(np.longdouble)).astype(values.dtype)
+
+
+def _nearest(values: np.ndarray) -> np.ndarray:
+    """Return the nearest integers, and of two the one farther from zero.
+
+    A number that is just short of a half is added and the fraction cut off: the sum is rounded to the next
+    integer only for halves. Arrow takes -0.49999999999999994 for a half, as its distance from -1 is rounded.
+    """
+    found: np.ndarray = np.copysign(np.nextafter(values.dtype.type(0.5), values.dtype.type(0)), values)
+    found += values
+    np.trunc(found, out=found)
+    return found
 
 
 def _bind_abs(name: str, arguments: Sequence[Expression]) -> Bound:
@@ -98,6 +116,11 @@ def _bind_rounding(name: str, arguments: Sequence[Expression]) -> Bound:
     return [operand, digits], _rounded_type(operand.type, digits.value.as_py() or 0)
 
 
+_HALVES = "half_towards_infinity"
+"""Mode of rounding in Arrow that takes halves away from zero."""
+_rounded_floats = _by_numpy(_nearest)
+
+
 def _rounded_type(data_type: pa.DataType, digits: int) -> pa.DataType:
     """Return the type of rounded values. A decimal keeps only the fraction digits that rounding leaves."""
     if not types.is_decimal(data_type):
@@ -117,6 +140,8 @@ def _rounded(mode: str) -> Callable[..., Datum]:
             missing = pa.scalar(None, _rounded_type(operand.type, 0))
             return missing if isinstance(operand, pa.Scalar) else pa.repeat(missing, len(operand))
         count = 0 if digits is None else max(min(digits.as_py(), 300), -300)
+        if not count and mode == _HALVES and types.is_floating(operand.type):
+            return _rounded_floats(operand)
         rounded_type = _rounded_type(operand.type, count)
         if types.is_decimal(
             operand.type
@@ -225,7 +250,7 @@ FUNCTIONS = {
     "abs": Function(_bind_abs, _abs),
     "ceil": Function(_bind_whole, _rounded("up")),
     "floor": Function(_bind_whole, _rounded("down")),
-    "round": Function(_bind_rounding, _rounded("half_towards_infinity"), keeps_nulls=True),
+    "round": Function(_bind_rounding, _rounded(_HALVES), keeps_nulls=True),
     "trunc": Function(_bind_rounding, _rounded("towards_zero")),
     "sqrt": _of_floats(pc.sqrt),
     "cbrt": _of_floats(_by_numpy(_cube_root)),

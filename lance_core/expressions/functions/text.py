@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
@@ -27,7 +26,7 @@ from lance_core.expressions.functions.registry import (
     pair_of,
     unfit,
 )
-from lance_core.expressions.patterns import contains
+from lance_core.expressions.patterns import contains, parts_of_texts
 from lance_core.expressions.tree import Expression
 from lance_core.schema.arrow_values import scalar_of
 
@@ -293,17 +292,14 @@ def _bind_split_part(name: str, arguments: Sequence[Expression]) -> Bound:
 def _split_part(text: Datum, separator: pa.Scalar, index: pa.Scalar) -> Datum:
     if not separator.is_valid:
         return pa.nulls(len(text), text.type)
-    empty = pc.if_else(pc.is_valid(text), pa.scalar("", text.type), pa.scalar(None, text.type))
     wanted = index.as_py()
     if not separator.as_py():  # the whole text is the only part
-        return text if wanted in (1, -1) else empty
-    # Arrow looks for no more separators than the wanted part has around it.
-    parts = pc.split_pattern(text, separator.as_py(), max_splits=wanted if wanted > 0 else None)
-    ends = np.asarray(parts.offsets)
-    starts, ends = ends[:-1], ends[1:]
-    places = starts + wanted - 1 if wanted > 0 else ends + wanted
-    inside = (starts <= places) & (places < ends)
-    return pc.replace_with_mask(empty, pa.array(inside), parts.values.take(pa.array(places[inside])))
+        if wanted in (1, -1):
+            return text
+        return pc.if_else(pc.is_valid(text), pa.scalar("", text.type), pa.scalar(None, text.type))
+    found = kernels.split_part(*parts_of_texts(text), separator.as_py().encode(), wanted)
+    validity = text.is_valid().buffers()[1] if text.null_count else None
+    return pa.Array.from_buffers(text.type, len(text), [validity, *map(pa.py_buffer, found)])
 
 
 def _bind_concat(name: str, arguments: Sequence[Expression]) -> Bound:

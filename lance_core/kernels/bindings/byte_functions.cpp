@@ -10,6 +10,8 @@
 #include "functions/digests.hpp"
 #include "functions/edit_distance.hpp"
 #include "functions/like.hpp"
+#include "functions/remainders.hpp"
+#include "functions/split_part.hpp"
 #include "metadata/message_fields.hpp"
 
 namespace lance {
@@ -82,6 +84,31 @@ void bind_byte_functions(nb::module_& m) {
       },
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("segments"),
       nb::arg("at_start"), nb::arg("at_end"));
+  m.def(
+      "remainders",
+      [](nb::handle numbers, unsigned bits, bool is_signed, uint64_t divisor) {
+        if (bits != 8 && bits != 16 && bits != 32 && bits != 64) throw nb::value_error("integers of other bits");
+        uint64_t most = (~uint64_t{0} >> (64 - bits)) >> (is_signed ? 1 : 0);
+        if (divisor == 0 || divisor > most) throw nb::value_error("a divisor out of the range of the integers");
+        Source source(numbers);
+        return without_gil([&] { return remainders(source.bytes(), bits, is_signed, divisor); });
+      },
+      nb::arg("numbers"), nb::arg("bits"), nb::arg("is_signed"), nb::arg("divisor"));
+  m.def(
+      "split_part",
+      [](nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits, nb::bytes separator,
+         int64_t index) {
+        if (offset_bits != 32 && offset_bits != 64) throw nb::value_error("offsets have 32 or 64 bits");
+        std::string wanted(separator.c_str(), separator.size());
+        if (wanted.empty() || index == 0) throw nb::value_error("a part needs a separator and an index");
+        Source offset_source(offsets), data_source(data);
+        return without_gil([&] {
+          return as_tuple(
+              split_part(offset_source.bytes(), data_source.bytes(), num_values, offset_bits, wanted, index));
+        });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("separator"),
+      nb::arg("index"));
   m.def(
       "field_totals",
       [](nb::handle message, const std::vector<uint64_t>& path) {

@@ -366,6 +366,37 @@ void bind_miniblock(nb::module_& m) {
         });
       },
       nb::arg("piece"), nb::arg("bits"), nb::arg("is_float"), nb::arg("bounds"), nb::arg("is_outside"));
+  nb::class_<NumberSet>(m, "NumberSet")
+      .def(
+          "__init__",
+          [](NumberSet* self, nb::handle numbers, unsigned bits) {
+            if (bits != 8 && bits != 16 && bits != 32 && bits != 64) throw nb::value_error("numbers of other bits");
+            Source source(numbers);
+            Bytes bytes = source.bytes();
+            if (bytes.size % (bits / 8) != 0) corrupt("%zu bytes of numbers of %u bits", bytes.size, bits);
+            new (self) NumberSet(without_gil([&] { return NumberSet(bytes.data, bytes.size / (bits / 8), bits); }));
+          },
+          nb::arg("numbers"), nb::arg("bits"))
+      .def(
+          "find",
+          [](const NumberSet& self, nb::handle numbers) {
+            Source source(numbers);
+            size_t count = source.bytes().size / (self.bits() / 8);
+            Block words((count + 63) / 64 * 8);
+            without_gil([&] { self.find(source.bytes().data, count, reinterpret_cast<uint64_t*>(words.data())); });
+            return words;
+          },
+          nb::arg("numbers"));
+  m.def(
+      "match_listed",
+      [](const PyPiece& piece, const NumberSet& numbers, bool is_outside) {
+        PieceReader& file = given(std::get<1>(piece));
+        size_t start = std::get<2>(piece), end = std::get<3>(piece);
+        return with_pages(std::get<0>(piece), [&](const auto& page) {
+          return matched_rows([&] { return match_listed(page, file, start, end, numbers, is_outside); });
+        });
+      },
+      nb::arg("piece"), nb::arg("numbers"), nb::arg("is_outside"));
   m.def(
       "match_items",
       [](const PyPiece& piece, nb::handle items, bool null) {

@@ -513,11 +513,11 @@ NB_MODULE(_kernels, m) {
 
   m.def(
       "set_positions",
-      [](nb::handle bits, size_t start, size_t n) {
+      [](nb::handle bits, size_t start, size_t n, uint32_t first) {
         Source source(bits);
-        return without_gil([&] { return set_positions(source.bytes(), start, n); });
+        return without_gil([&] { return set_positions(source.bytes(), start, n, first); });
       },
-      nb::arg("bits"), nb::arg("start"), nb::arg("n"));
+      nb::arg("bits"), nb::arg("start"), nb::arg("n"), nb::arg("first"));
   m.def(
       "bits_except",
       [](nb::handle positions, size_t n) {

@@ -214,6 +214,13 @@ MatchedRows match_numbers(const Pages& page, PieceReader& file, size_t start, si
   return match_blocks(page, file, start, end, intervals.bits / 8, false, intervals.is_outside, find);
 }
 
+template <class Pages>
+MatchedRows match_set(const Pages& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
+                      bool is_outside) {
+  return match_blocks(page, file, start, end, numbers.bits() / 8, false, is_outside,
+                      [&](const uint8_t* data, size_t count, uint64_t* words) { numbers.find(data, count, words); });
+}
+
 // Decodes the indices of a page with a dictionary, and looks up each.
 template <class Pages>
 MatchedRows match_indices(const Pages& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items) {
@@ -247,6 +254,16 @@ MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t st
 MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t start, size_t end,
                             const Intervals& intervals) {
   return match_numbers(page, file, start, end, intervals);
+}
+
+MatchedRows match_listed(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
+                         bool is_outside) {
+  return match_set(page, file, start, end, numbers, is_outside);
+}
+
+MatchedRows match_listed(const FlatPage& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
+                         bool is_outside) {
+  return match_set(page, file, start, end, numbers, is_outside);
 }
 
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "filters/number_set.hpp"
 #include "pages/flat_page.hpp"
 #include "pages/miniblock.hpp"
 
@@ -42,6 +43,12 @@ MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t st
                             const Intervals& intervals);
 MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t start, size_t end,
                             const Intervals& intervals);
+
+// The same for numbers that are in a set; or in none if `is_outside`.
+MatchedRows match_listed(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
+                         bool is_outside);
+MatchedRows match_listed(const FlatPage& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
+                         bool is_outside);
 
 // The same for pages with a dictionary: looks up the index of each row.
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,

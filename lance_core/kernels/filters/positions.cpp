@@ -1,5 +1,6 @@
 #include "filters/positions.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/bits.hpp"
@@ -12,29 +13,36 @@ namespace {
 // processor cannot foresee where the jumps end.
 constexpr int kManyBits = 12;
 
-}  // namespace
-
-Block set_positions(Bytes bits, size_t start, size_t n) {
-  if (n > bits.size * 8 || start > bits.size * 8 - n) {
-    corrupt("%zu bits from bit %zu on of a bitmap of %zu bytes", n, start, bits.size);
-  }
+LANCE_MULTIVERSION size_t count_bits(Bytes bits, size_t start, size_t n) {
   size_t count = 0;
   for (size_t i = 0; i < n; i += 64) count += std::popcount(word_at(bits, start + i, std::min<size_t>(64, n - i)));
-  // One more than there are: below, a position is written before it is known whether it counts.
-  Block positions((count + 1) * sizeof(int64_t));
-  auto* out = reinterpret_cast<int64_t*>(positions.data());
-  for (size_t i = 0; i < n; i += 64) {
+  return count;
+}
+
+// Writes one position more than there are: it is written before it is known whether it counts.
+LANCE_MULTIVERSION void write_positions(Bytes bits, size_t start, size_t n, int64_t first, int64_t* out) {
+  for (size_t i = 0; i < n; i += 64, first += 64) {
     uint64_t word = word_at(bits, start + i, std::min<size_t>(64, n - i));
-    auto first = static_cast<int64_t>(i);
     if (std::popcount(word) < kManyBits) {
       for (; word != 0; word &= word - 1) *out++ = first + std::countr_zero(word);
     } else {
-      for (; word != 0; word >>= 1, ++first) {
-        *out = first;
+      for (int64_t position = first; word != 0; word >>= 1, ++position) {
+        *out = position;
         out += word & 1;
       }
     }
   }
+}
+
+}  // namespace
+
+Block set_positions(Bytes bits, size_t start, size_t n, int64_t first) {
+  if (n > bits.size * 8 || start > bits.size * 8 - n) {
+    corrupt("%zu bits from bit %zu on of a bitmap of %zu bytes", n, start, bits.size);
+  }
+  size_t count = count_bits(bits, start, n);
+  Block positions((count + 1) * sizeof(int64_t));
+  write_positions(bits, start, n, first, reinterpret_cast<int64_t*>(positions.data()));
   positions.resize(count * sizeof(int64_t));
   return positions;
 }

@@ -6,8 +6,9 @@
 
 namespace lance {
 
-// Returns the positions (int64, ascending) of the set bits of [start, start + n), counted from `start`.
-Block set_positions(Bytes bits, size_t start, size_t n);
+// Returns the positions (int64, ascending) of the set bits of [start, start + n). That of bit `start` is `first`; the
+// caller has checked that the last one fits.
+Block set_positions(Bytes bits, size_t start, size_t n, int64_t first);
 // Returns a bitmap of n bits, all set but those at `positions` (uint32, each below n).
 Block bits_except(Bytes positions, size_t n);
 

@@ -1,75 +1,33 @@
 #include "functions/like.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/variable.hpp"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
+#include "functions/find_bytes.hpp"
 
 namespace lance {
 namespace {
 
-constexpr size_t kNone = ~size_t{0};
-
 bool is_start(uint8_t byte) { return (byte & 0xC0) != 0x80; }
 
-// Returns the place after `count` characters from `at` on; kNone if there are not so many.
+// Returns the place after `count` characters from `at` on; kNoPlace if there are not so many.
 size_t after_characters(Bytes text, size_t at, size_t count) {
   for (; count > 0; --count) {
-    if (at >= text.size) return kNone;
+    if (at >= text.size) return kNoPlace;
     for (++at; at < text.size && !is_start(text.data[at]); ++at) {
     }
   }
   return at;
 }
 
-// Returns where `count` characters begin that end at `at`; kNone if there are not so many.
+// Returns where `count` characters begin that end at `at`; kNoPlace if there are not so many.
 size_t before_characters(Bytes text, size_t at, size_t count) {
   for (; count > 0; --count) {
-    if (at == 0) return kNone;
+    if (at == 0) return kNoPlace;
     for (--at; at > 0 && !is_start(text.data[at]); --at) {
     }
   }
   return at;
-}
-
-// Returns the first place of a literal in [from, end) of the data; kNone if it is not there. Bytes between `end` and
-// the end of the data may be looked at, but do not count.
-size_t find(Bytes data, size_t from, size_t end, const std::string& literal) {
-  size_t size = literal.size();
-  if (size == 0) return from;
-  if (end - from < size) return kNone;
-  const auto* wanted = reinterpret_cast<const uint8_t*>(literal.data());
-  size_t last = end - size;  // the last place where it can be
-  size_t at = from;
-#if defined(__SSE2__)
-  // Few places have both the first and the last byte of a literal.
-  constexpr size_t kStep = sizeof(__m128i);
-  const __m128i first_byte = _mm_set1_epi8(static_cast<char>(wanted[0]));
-  const __m128i last_byte = _mm_set1_epi8(static_cast<char>(wanted[size - 1]));
-  for (; at <= last && at + size - 1 + kStep <= data.size; at += kStep) {
-    __m128i firsts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data.data + at));
-    __m128i lasts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data.data + at + size - 1));
-    __m128i both = _mm_and_si128(_mm_cmpeq_epi8(firsts, first_byte), _mm_cmpeq_epi8(lasts, last_byte));
-    for (auto found = static_cast<uint32_t>(_mm_movemask_epi8(both)); found != 0; found &= found - 1) {
-      size_t place = at + static_cast<size_t>(std::countr_zero(found));
-      if (place > last) return kNone;
-      if (std::memcmp(data.data + place, wanted, size) == 0) return place;
-    }
-  }
-#endif
-  while (at <= last) {
-    const void* found = std::memchr(data.data + at, wanted[0], last - at + 1);
-    if (found == nullptr) return kNone;
-    at = static_cast<size_t>(static_cast<const uint8_t*>(found) - data.data);
-    if (std::memcmp(data.data + at, wanted, size) == 0) return at;
-    ++at;
-  }
-  return kNone;
 }
 
 // Returns whether a text has a literal at a place, which is inside the text or its end.
@@ -78,26 +36,26 @@ bool has(Bytes text, size_t at, const std::string& literal) {
          (text.size - at >= literal.size() && std::memcmp(text.data + at, literal.data(), literal.size()) == 0);
 }
 
-// Returns where a segment ends that begins at `at`; kNone if the text has something else there.
+// Returns where a segment ends that begins at `at`; kNoPlace if the text has something else there.
 size_t match_at(Bytes text, size_t at, const LikeSegment& segment) {
   for (const LikePiece& piece : segment) {
     at = after_characters(text, at, piece.skipped);
-    if (at == kNone || !has(text, at, piece.literal)) return kNone;
+    if (at == kNoPlace || !has(text, at, piece.literal)) return kNoPlace;
     at += piece.literal.size();
   }
   return at;
 }
 
-// Returns where a segment begins that ends with the text; kNone if the text ends otherwise.
+// Returns where a segment begins that ends with the text; kNoPlace if the text ends otherwise.
 size_t match_end(Bytes text, const LikeSegment& segment) {
   size_t at = text.size;
   for (size_t i = segment.size(); i > 0; --i) {
     const std::string& literal = segment[i - 1].literal;
-    if (at < literal.size()) return kNone;
+    if (at < literal.size()) return kNoPlace;
     at -= literal.size();
-    if (!has(text, at, literal)) return kNone;
+    if (!has(text, at, literal)) return kNoPlace;
     at = before_characters(text, at, segment[i - 1].skipped);
-    if (at == kNone) return kNone;
+    if (at == kNoPlace) return kNoPlace;
   }
   return at;
 }
@@ -113,17 +71,17 @@ class Matcher {
     size_t first = 0, rest = segments_.size(), at = 0, until = text.size;
     if (at_start_) {
       at = match_at(text, 0, segments_[first++]);
-      if (at == kNone) return false;
+      if (at == kNoPlace) return false;
       if (first == rest && at_end_) return at == text.size;
     }
     if (at_end_) {
       until = match_end(text, segments_[--rest]);
-      if (until == kNone || until < at) return false;
+      if (until == kNoPlace || until < at) return false;
     }
     // The first place of each segment leaves the most room for the others.
     for (; first < rest; ++first) {
       at = end_of_first(text, at, until, begin, segments_[first]);
-      if (at == kNone) return false;
+      if (at == kNoPlace) return false;
     }
     return true;
   }
@@ -135,12 +93,12 @@ class Matcher {
     Bytes part{text.data, until};
     while (true) {
       size_t place = after_characters(part, at, piece.skipped);
-      if (place == kNone) return kNone;
-      size_t found = find(data_, begin + place, begin + until, piece.literal);
-      if (found == kNone) return kNone;
+      if (place == kNoPlace) return kNoPlace;
+      size_t found = find_bytes(data_, begin + place, begin + until, piece.literal);
+      if (found == kNoPlace) return kNoPlace;
       at = before_characters(part, found - begin, piece.skipped);
       size_t end = match_at(part, at, segment);
-      if (end != kNone || at >= until) return end;
+      if (end != kNoPlace || at >= until) return end;
       at = after_characters(part, at, 1);
     }
   }
@@ -185,8 +143,8 @@ Block match_like(Bytes offsets, Bytes data, size_t num_values, unsigned offset_b
   size_t end = num_values == 0 ? 0 : offset[num_values];
   size_t at = num_values == 0 ? 0 : offset[0];
   for (size_t i = 0; i < num_values;) {
-    at = find(data, at, end, *rare);
-    if (at == kNone) break;
+    at = find_bytes(data, at, end, *rare);
+    if (at == kNoPlace) break;
     while (i < num_values && offset[i + 1] <= at) ++i;
     if (at + rare->size() > offset[i + 1]) {  // it begins in one value and ends in another
       ++at;

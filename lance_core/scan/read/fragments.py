@@ -29,7 +29,7 @@ from lance_core.scan.read.columns import (
     find_parts,
     open_column,
 )
-from lance_core.scan.read.live_rows import LiveRows, Offsets
+from lance_core.scan.read.live_rows import LiveRows, Offsets, places
 from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.read.row_columns import LiveColumn, RowColumns
 from lance_core.schema.blobs import describe_blobs
@@ -82,11 +82,9 @@ class FragmentReader:
         """Return ascending physical rows without the deleted rows."""
         return self._live.only_live(rows)
 
-    def rows_at(self, start: int, places: Offsets) -> Offsets:
-        """Return the numbers of some of the live rows from the physical row `start` on, by their places
-        there.
-        """
-        return self._live.physical_rows(self._live.num_live(0, start) + places)
+    def rows_at(self, start: int, mask: pa.BooleanArray) -> Offsets:
+        """Return the numbers of those live rows from the physical row `start` on for which a mask is true."""
+        return self._live.physical_rows(places(mask, self._live.num_live(0, start)))
 
     def read(self, column: int, start: int, end: int) -> list[pa.Array]:
         """Return the live rows of the physical range `[start, end)` of one column."""

@@ -21,11 +21,11 @@ Offsets = npt.NDArray[np.int64]
 _MOST_SLICES = 32
 
 
-def places(mask: pa.BooleanArray) -> Offsets:
-    """Return the places of the true values of a mask without nulls, ascending."""
+def places(mask: pa.BooleanArray, first: int = 0) -> Offsets:
+    """Return the places of the true values of a mask without nulls, ascending from `first` on."""
     if not len(mask):
         return np.empty(0, np.int64)
-    found = pa.py_buffer(set_positions(mask.buffers()[1], mask.offset, len(mask)))
+    found = pa.py_buffer(set_positions(mask.buffers()[1], mask.offset, len(mask), first))
     rows: Offsets = np.frombuffer(found, np.int64)
     return rows
 
@@ -94,7 +94,7 @@ class LiveRows:
         """Return the live rows in the physical range `[start, end)`."""
         if not len(self._deleted_between(start, end)):
             return np.arange(start, end)
-        return start + self._places(start, end)
+        return places(self._is_live.slice(start, end - start), start)
 
     def drop_deleted(self, arrays: list[pa.Array], start: int) -> list[pa.Array]:
         """Return arrays, whose rows are the physical rows from `start` on, without the deleted rows."""
@@ -120,7 +120,7 @@ class LiveRows:
             ]
             return slices[0] if len(slices) == 1 else concat_arrays(slices or [array.slice(0, 0)])
         if pa.types.is_nested(array.type):
-            return take_values(array, array_of(self._places(start, end)))
+            return take_values(array, array_of(places(self._is_live.slice(start, len(array)))))
         return array.filter(self._is_live.slice(start, len(array)))
 
     @cached_property
@@ -135,10 +135,6 @@ class LiveRows:
         """Whether each physical row is live."""
         bits = bits_except(self._deleted.astype(np.uint32, copy=False).data, self._physical_rows)
         return pa.BooleanArray.from_buffers(pa.bool_(), self._physical_rows, [None, as_buffer(bits)])
-
-    def _places(self, start: int, end: int) -> Offsets:
-        """Return the live rows in the physical range `[start, end)`, counted from `start`."""
-        return places(self._is_live.slice(start, end - start))
 
     def _deleted_between(self, start: int, end: int) -> npt.NDArray[np.integer]:
         if not len(self._deleted):

@@ -11,6 +11,7 @@ import pytest
 from lance_core.expressions.arithmetic import arithmetic
 from lance_core.expressions.evaluate import evaluate
 from lance_core.expressions.tree import Column, Literal
+from lance_core.kernels import remainders
 from support.tables.matrix_types import INTEGERS
 
 
@@ -23,10 +24,19 @@ def test_remainders_by_constants(kind: pa.DataType) -> None:
     numbers = extremes + [chance.randint(limits.min, limits.max) for _ in range(200)]
     divisors = [1, 2, 3, 7, 10, int(limits.max), *([-1, -7, int(limits.min)] if limits.min else [])]
     for divisor in [*divisors, *(chance.randint(1, limits.max) for _ in range(20))]:
-        for given in (numbers, numbers[7:]):
-            batch = pa.record_batch({"x": pa.array(given, kind)})
+        for first in (0, 1, 7):
+            given = numbers[first:]
+            batch = pa.record_batch({"x": pa.array(numbers, kind)[first:]})
             remainder = arithmetic("%", Column(("x",), kind), Literal(pa.scalar(divisor, kind)))
             expected = [None if number is None else abs(number) % abs(divisor) for number in given]
             signed = zip(expected, given, strict=True)
             expected = [-rest if rest and number < 0 else rest for rest, number in signed]
             assert evaluate(remainder, batch) == pa.array(expected, kind)
+
+
+def test_divisors_out_of_range() -> None:
+    for divisor in (0, 128, 1 << 63):
+        with pytest.raises(ValueError, match="out of the range"):
+            remainders(bytes(4), 8, True, divisor)
+    with pytest.raises(ValueError, match="other bits"):
+        remainders(bytes(4), 24, True, 1)

@@ -92,3 +92,24 @@ def test_bytes_below_nulls_are_not_read() -> None:
     assert upper(values).to_pylist() == [None, "SS"]
     assert lower(values).to_pylist() == [None, "ß"]
     assert initcap(values).to_pylist() == [None, "SS"]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_texts_of_ascii(kind: pa.DataType) -> None:
+    """All bytes of ASCII, between texts of other bytes, and no bytes at all."""
+    every = "".join(map(chr, range(128)))
+    values = pa.array(["ß", every, None, "", "Ab", "ß"], kind)
+    _, offsets, data = values.buffers()
+    behind = pa.Array.from_buffers(kind, 2, [None, offsets.slice(3 * kind_bytes(kind)), data])
+    assert behind.to_pylist() == ["", "Ab"]
+    for function, method in ((upper, str.upper), (lower, str.lower)):
+        for some in (values[1:5], values[4:5], values[2:4], values[:0], pa.nulls(2, kind), behind):
+            found = function(some)
+            found.validate(full=True)
+            assert found.type == kind
+            assert found.to_pylist() == [None if text is None else method(text) for text in some.to_pylist()]
+
+
+def kind_bytes(kind: pa.DataType) -> int:
+    """Return the bytes of an offset."""
+    return 8 if pa.types.is_large_string(kind) else 4

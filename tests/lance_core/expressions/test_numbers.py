@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -276,3 +277,17 @@ def test_arrow_expressions_compare_in_doubles(tmp_path: Path) -> None:
     dataset = lance_core.dataset(tmp_path)
     assert dataset.to_table(filter=pc.field("c") > 1e300)["c"].to_pylist() == [INF]
     assert dataset.to_table(filter=pc.field("c") == 1e300).num_rows == 0
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()], ids=str)
+def test_rounding_is_that_of_the_reference(kind: pa.DataType, tmp_path: Path) -> None:
+    """The floats beside a half are no halves, which are rounded away from zero."""
+    dtype = np.dtype(kind.to_pandas_dtype())
+    halves = np.append(np.arange(-5, 6) / 2, [2.0**22 - 0.5, 2.0**51 + 0.5, 2.0**52 - 1]).astype(dtype)
+    near = [np.nextafter(halves, dtype.type(side)) for side in (-INF, INF)]
+    special = np.array([-0.0, INF, -INF, math.nan, 1e30, -1e30], dtype)
+    some = np.concatenate([halves, *near, special, np.random.default_rng(7).normal(size=500).astype(dtype)])
+    table = pa.table({"c": pa.array(some, mask=np.arange(len(some)) % 9 == 4)}).slice(3)
+    theirs = lance.write_dataset(table, str(tmp_path / "d")).to_table({"r": "round(c)"})["r"].to_pylist()
+    ours = lance_core.dataset(tmp_path / "d").to_table({"r": "round(c)"})["r"].to_pylist()
+    assert list(map(repr, ours)) == list(map(repr, theirs)), "-0.0 is not 0.0"

@@ -191,6 +191,30 @@ def test_digests_are_those_of_the_standard_library() -> None:
         assert found == [hashlib.new(name, value).digest() for value in values]
 
 
+@each_case("kind", [pa.string(), pa.large_string()])
+def test_parts_are_those_of_a_slow_twin(kind: pa.DataType) -> None:
+    """Separators are found from the start, also if they overlap, in texts around the steps of a kernel."""
+    source = random.Random(SEED)
+    texts: list[Any] = [
+        "".join(source.choices("aabä€", k=source.choice([0, 1, 2, 5, 17, 40]))) for _ in range(200)
+    ]
+    texts[::9] = [None] * len(texts[::9])
+    values = pa.array(["ä", *texts, "a"], kind)[1:-1]
+    for separator in ("a", "aa", "aba", "ä", "€ä", "x", "a" * 16):
+        for index in (1, 2, 3, 20, -1, -2, -3, -20, 2**63 - 1, 1 - 2**63):
+
+            def part(text: str | None, separator: str = separator, index: int = index) -> str | None:
+                parts = [] if text is None else text.split(separator)
+                place = index - 1 if index > 0 else len(parts) + index
+                return None if text is None else parts[place] if 0 <= place < len(parts) else ""
+
+            found = rows(f"split_part(s, '{separator}', {index})", pa.table({"s": values}))
+            assert found == list(map(part, texts)), (separator, index)
+    (encoded,) = pa.table({"s": pa.array(texts, pa.string()).dictionary_encode()}).to_batches()
+    made = evaluate(parse_expression("split_part(s, 'a', 1)", encoded.schema), encoded)
+    assert made.to_pylist() == [text and text.split("a")[0] for text in texts]
+
+
 def test_edit_distances_are_those_of_a_slow_twin() -> None:
     """T23: characters, not bytes, are inserted, deleted and replaced."""
 

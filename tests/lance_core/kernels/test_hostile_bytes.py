@@ -267,6 +267,10 @@ CASES = {
     "match_intervals": Case(
         lambda d: matched_rows(d, None), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4))
     ),
+    "match_listed": Case(
+        lambda d: matched_rows(d, None, is_listed=True),
+        struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4)),
+    ),
     "match_items": Case(
         lambda d: matched_rows(d, bytes([0, 1, 1])), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, 0, 0, 2, 1)
     ),
@@ -319,6 +323,10 @@ CASES = {
             d[:32], d[32:], 3, 64, [[(1, b"a"), (1, b"")], [(0, b"b")]], False, False
         ),
         json_texts(),
+    ),
+    "split_part": Case(lambda d: kernels.split_part(d[:32], d[32:], 3, 64, b"a", 2), json_texts()),
+    "split_part, backwards": Case(
+        lambda d: kernels.split_part(d[:32], d[32:], 3, 64, b"a", -1), json_texts()
     ),
     "edit_distances": Case(lambda d: kernels.edit_distances(d[:32], d[32:], d[:32], d[32:], 3), json_texts()),
     "field_totals": Case(
@@ -445,6 +453,7 @@ def test_every_kernel_is_here() -> None:
         "longest_value",
         "map_levels",
         "rebase_offsets",
+        "remainders",
         "repeat_levels",
         "sample_distinct",
         "search_strings",

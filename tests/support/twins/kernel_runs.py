@@ -297,7 +297,7 @@ def copied_rows(data: memoryview, is_nullable: bool) -> object:
     return rows
 
 
-def matched_rows(data: memoryview, items: bytes | None) -> object:
+def matched_rows(data: memoryview, items: bytes | None, *, is_listed: bool = False) -> object:
     """The rows of a page of numbers, or of indices of items, that meet a condition."""
     pages = kernels.MiniBlocks(
         num_rows=4,
@@ -314,7 +314,7 @@ def matched_rows(data: memoryview, items: bytes | None) -> object:
         symbols=None,
         items=None if items is None else (inputs.int64s([0, 1, 1, 1]), b"x", 3, 64),
     )
-    return _matched(data, pages, items)
+    return _matched(data, pages, items, is_listed=is_listed)
 
 
 def matched_flat_rows(data: memoryview, items: bytes) -> object:
@@ -323,12 +323,20 @@ def matched_flat_rows(data: memoryview, items: bytes) -> object:
     return _matched(data, kernels.FlatPage(4, 8, (0, len(data)), None, None, strings), items)
 
 
-def _matched(data: memoryview, pages: kernels.MiniBlocks | kernels.FlatPage, items: bytes | None) -> object:
+def _matched(
+    data: memoryview,
+    pages: kernels.MiniBlocks | kernels.FlatPage,
+    items: bytes | None,
+    *,
+    is_listed: bool = False,
+) -> object:
     descriptor = os.memfd_create("chunks")
     try:
         os.write(descriptor, data)
         piece = pages, kernels.PieceReader(kept_open(descriptor), len(data), 4096, 1 << 60), 0, 4
-        if items is None:
+        if is_listed:
+            found = kernels.match_listed(piece, kernels.NumberSet(np.arange(2, dtype=np.int32), 32), True)
+        elif items is None:
             found = kernels.match_intervals(piece, 32, False, [(1, 1, False), (2, 2, False)], True)
         else:
             found = kernels.match_items(piece, items, True)

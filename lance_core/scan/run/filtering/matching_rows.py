@@ -59,21 +59,21 @@ class BatchEnds:
         self._step = _FIRST_SCANNED
         self._next_end = _FIRST_SCANNED if are_awaited else _NEVER
 
-    def add(self, numbers: Counts, aimed_rows: int) -> list[int]:
+    def add(self, numbers: Counts, aimed_rows: int, before: int = 0) -> list[int]:
         """Add matching rows. Return the number of rows of each batch that is complete now.
 
         Args:
-            numbers: Row numbers of the matching rows, ascending.
+            numbers: Row numbers of the matching rows, ascending, less `before`.
             aimed_rows: Aimed number of rows of a batch that begins with one of these rows.
         """
         complete = []
         start = 0
         while start < len(numbers):
-            complete += self.reach(int(numbers[start]))
+            complete += self.reach(int(numbers[start]) + before)
             if not self._open_rows:
                 self._aimed_rows = aimed_rows
             room = self._aimed_rows - self._open_rows
-            end = min(start + room, int(numbers.searchsorted(self._next_end)))
+            end = min(start + room, int(numbers.searchsorted(self._next_end - before)))
             self._open_rows += end - start
             if self._open_rows == self._aimed_rows:
                 complete += self.finish()
@@ -339,8 +339,8 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
                 self._parts.append(part)
                 width = self._width(fragment)
                 aimed_rows = min(max(1, int(self._aimed_bytes / width)), self._most_rows or (1 << 62))
-                numbers = fragment.live_rows_before(part.rows) + first_number
-                self._complete(self._ends.add(numbers, aimed_rows), width)
+                numbers = fragment.live_rows_before(part.rows)
+                self._complete(self._ends.add(numbers, aimed_rows, first_number), width)
         self._end(self._ends.reach(first_number + fragment.num_live_rows(0, matches.end)))
 
     def _finish(self) -> None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -38,10 +38,12 @@ from lance_core.schema.arrow_values import numbers_of
 
 # A condition is evaluated for the items of a dictionary if there are this many rows per item at least.
 _ROWS_PER_ITEM = 4
-# Each interval is a pass over the numbers. With more of them, a hash table of decoded values costs less.
+# Each interval is a pass over the numbers. With more of them, it costs less to look up each number in a set.
 _MOST_INTERVALS = 32
-# Most numbers of a list that are sorted into intervals.
-_MOST_LISTED = 4096
+
+
+Piece: TypeAlias = tuple[kernels.MiniBlocks | kernels.FlatPage, kernels.PieceReader, int, int]
+"""Rows of pages; see `kernels.decode_rows`."""
 
 
 class _Interval(NamedTuple):
@@ -69,16 +71,16 @@ class _Intervals:
     parts: tuple[_Interval, ...]
     is_outside: bool = False
 
-    def joined(self, other: _Intervals) -> _Intervals | None:
+    def joined(self, other: _Numbers) -> _Intervals | None:
         """Return the numbers that are in both; None if no kernel can look for them."""
-        if self.is_outside or other.is_outside:
+        if self.is_outside or not isinstance(other, _Intervals) or other.is_outside:
             return None
         found = [one.intersected(another) for one in self.parts for another in other.parts]
         return _intervals(self.kind, [part for part in found if part.lower <= part.upper])
 
-    def united(self, other: _Intervals) -> _Intervals | None:
+    def united(self, other: _Numbers) -> _Intervals | None:
         """Return the numbers that are in one of both; None if no kernel can look for them."""
-        if self.is_outside or other.is_outside:
+        if self.is_outside or not isinstance(other, _Intervals) or other.is_outside:
             return None
         return _intervals(self.kind, [*self.parts, *other.parts])
 
@@ -86,15 +88,40 @@ class _Intervals:
         """Return all other numbers."""
         return replace(self, is_outside=not self.is_outside)
 
-    def for_kernel(self) -> tuple[int, bool, list[tuple[int, int, bool]], bool]:
-        """Return the arguments of `kernels.match_intervals`."""
+    def match(self, piece: Piece) -> tuple[kernels.Block, int] | None:
+        """Return which rows of a piece have such numbers; see `kernels.match_intervals`."""
         bounds = [(self._bits(part.lower), self._bits(part.upper), part.has_above) for part in self.parts]
-        return 8 * self.kind.itemsize, self.kind.kind == "f", bounds, self.is_outside
+        bits, is_float = 8 * self.kind.itemsize, self.kind.kind == "f"
+        return kernels.match_intervals(piece, bits, is_float, bounds, self.is_outside)
 
     def _bits(self, number: float) -> int:
         if self.kind.kind != "f":
             return int(number) & ((1 << 8 * self.kind.itemsize) - 1)
         return int.from_bytes(np.array(number, self.kind).tobytes(), "little")
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """Integers of a list; or if `is_outside`, all others."""
+
+    numbers: kernels.NumberSet
+    is_outside: bool = False
+
+    def joined(self, other: _Numbers) -> None:
+        """Return None: no kernel looks for numbers of two lists."""
+
+    united = joined
+
+    def negated(self) -> _Listed:
+        """Return all other numbers."""
+        return replace(self, is_outside=not self.is_outside)
+
+    def match(self, piece: Piece) -> tuple[kernels.Block, int] | None:
+        """Return which rows of a piece have such numbers; see `kernels.match_listed`."""
+        return kernels.match_listed(piece, self.numbers, self.is_outside)
+
+
+_Numbers: TypeAlias = _Intervals | _Listed
 
 
 def _intervals(kind: np.dtype[Any], parts: Sequence[_Interval]) -> _Intervals | None:
@@ -108,24 +135,24 @@ class PageCondition:
 
     expression: Expression
     column: Column
-    intervals: _Intervals | None
+    numbers: _Numbers | None
     is_of_truth: bool = False
     """Whether the column has truth values, and no value can make the condition fail."""
 
     @property
     def is_cheap(self) -> bool:
         """Whether it is evaluated on few values, too, in fewer steps than on decoded ones."""
-        return self.intervals is not None or self.is_of_truth
+        return self.numbers is not None or self.is_of_truth
 
     def joined(self, other: PageCondition) -> PageCondition | None:
         """Return the condition that both hold, if intervals are that; `other` is on the same column."""
-        if self.intervals is None or other.intervals is None:
+        if self.numbers is None or other.numbers is None:
             return None
-        intervals = self.intervals.joined(other.intervals)
+        numbers = self.numbers.joined(other.numbers)
         return (
             None
-            if intervals is None
-            else PageCondition(And((self.expression, other.expression)), self.column, intervals)
+            if numbers is None
+            else PageCondition(And((self.expression, other.expression)), self.column, numbers)
         )
 
     def matches(self, ranges: Sequence[PageRange]) -> pa.BooleanArray | None:
@@ -149,14 +176,12 @@ class PageCondition:
         pages = one.pages
         if self.is_of_truth:
             return self._of_bits(one)
+        piece = pages, one.reader, one.start, one.end
         if pages.items is not None:
             found = self._by_items(one, *pages.items)
-            piece = pages, one.reader, one.start, one.end
             matched = None if found is None else kernels.match_items(piece, *found)
-        elif self.intervals is not None:
-            matched = kernels.match_intervals(
-                (pages, one.reader, one.start, one.end), *self.intervals.for_kernel()
-            )
+        elif self.numbers is not None:
+            matched = self.numbers.match(piece)
         else:
             return None
         if matched is None:
@@ -235,14 +260,13 @@ def page_condition(expression: Expression) -> PageCondition | None:
     return PageCondition(expression, first, _numbers(expression), is_of_truth)
 
 
-def _numbers(expression: Expression) -> _Intervals | None:
+def _numbers(expression: Expression) -> _Numbers | None:
     """Return the numbers that meet a condition of comparisons of a numeric column with constants; None for
     other conditions.
     """
     if isinstance(expression, And | Or):
-        parts = [_numbers(part) for part in expression.parts]
-        join = _Intervals.joined if isinstance(expression, And) else _Intervals.united
-        return reduce(lambda one, other: None if one is None or other is None else join(one, other), parts)
+        join = _joined if isinstance(expression, And) else _united
+        return reduce(join, [_numbers(part) for part in expression.parts])
     if isinstance(expression, Not) and (
         isinstance(expression.operand, Comparison)
         or (isinstance(expression.operand, IsIn) and not expression.operand.has_null)
@@ -266,16 +290,26 @@ def _numbers(expression: Expression) -> _Intervals | None:
     return None if interval is None else _Intervals(kind, (interval,), op == "!=")
 
 
-def _listed(condition: IsIn) -> _Intervals | None:
-    """Return the numbers of a list, those that follow one another as one interval; see `_numbers`."""
+def _joined(one: _Numbers | None, other: _Numbers | None) -> _Numbers | None:
+    return None if one is None or other is None else one.joined(other)
+
+
+def _united(one: _Numbers | None, other: _Numbers | None) -> _Numbers | None:
+    return None if one is None or other is None else one.united(other)
+
+
+def _listed(condition: IsIn) -> _Numbers | None:
+    """Return the integers of a list: as intervals if many of them follow one another; see `_numbers`."""
     kind = _number_type(condition.operand.type)
     if kind is None or kind.kind == "f" or not isinstance(condition.operand, Column):
         return None
-    if condition.values.type != condition.operand.type or len(condition.values) > _MOST_LISTED:
+    if condition.values.type != condition.operand.type or not len(condition.values):
         return None
     numbers = np.unique(numbers_of(condition.values.view(pa.from_numpy_dtype(kind))))
     breaks = np.flatnonzero(numbers[1:] - numbers[:-1] != 1) + 1
-    runs = np.split(numbers, breaks) if len(numbers) else []
+    if len(breaks) >= _MOST_INTERVALS:
+        return _Listed(kernels.NumberSet(numbers, 8 * kind.itemsize))
+    runs = np.split(numbers, breaks)
     return _intervals(kind, [_Interval(int(run[0]), int(run[-1])) for run in runs])
 
 

@@ -122,7 +122,7 @@ class RowFilter:
             num_rows = found.true_count
             if not waiting:
                 return Matches(fragment, start, end, num_rows, None, {}, found)
-            rows = fragment.rows_at(start, places(found))
+            rows = fragment.rows_at(start, found)
         while waiting and num_rows:
             conjunct = self.conjuncts[waiting[0]]
             conditions, taken = self._joined(waiting)
@@ -150,7 +150,7 @@ class RowFilter:
             if not waiting and needed.isdisjoint(decoded):
                 return Matches(fragment, start, end, num_rows, rows, {}, mask)
             chosen = places(mask)
-            rows = fragment.rows_at(start, chosen) if rows is None else rows[chosen]
+            rows = fragment.rows_at(start, mask) if rows is None else rows[chosen]
             decoded = {
                 index: select_rows(values, chosen) for index, values in decoded.items() if index in needed
             }
@@ -285,10 +285,10 @@ class Matches:
     def rows(self) -> Offsets:
         """The physical row numbers, ascending."""
         if self._mask is not None:
-            chosen = places(self._mask)
-            self._rows = (
-                self.fragment.rows_at(self.start, chosen) if self._rows is None else self._rows[chosen]
-            )
+            if self._rows is None:
+                self._rows = self.fragment.rows_at(self.start, self._mask)
+            else:
+                self._rows = self._rows[places(self._mask)]
             self._mask = None
         elif self._rows is None:
             self._rows = self.fragment.live_rows(self.start, self.end)

@@ -22,15 +22,17 @@ def test_positions_are_those_of_numpy(seed: int, num_bits: int, offset: int, sha
     """T23: sparse and dense words, slices at any bit, and a last word that is not full."""
     bits = np.random.default_rng(seed).random(num_bits + offset) < share
     mask = pa.array(bits).slice(offset)
-    assert places(mask).tolist() == np.flatnonzero(bits[offset:]).tolist()
+    expected = np.flatnonzero(bits[offset:])
+    assert places(mask).tolist() == expected.tolist()
+    assert places(mask, 2**32 - 1).tolist() == (expected + 2**32 - 1).tolist()
 
 
 @pytest.mark.parametrize(("start", "count"), [(0, 17), (16, 1), (17, 0), (1, 2**64 - 1), (2**64 - 1, 1)])
 def test_bits_beyond_the_bitmap_are_refused(start: int, count: int) -> None:
     """T22: neither a number of bits nor their start leads behind the bytes."""
     with pytest.raises(CorruptData, match="of a bitmap of 2 bytes"):
-        set_positions(b"\xff\xff", start, count)
-    assert np.frombuffer(set_positions(b"\xff\xff", 15, 1), np.int64).tolist() == [0]
+        set_positions(b"\xff\xff", start, count, 0)
+    assert np.frombuffer(set_positions(b"\xff\xff", 15, 1, 0), np.int64).tolist() == [0]
 
 
 @given(seed=st.integers(0, 2**32), num_bits=st.integers(0, 700), share=st.sampled_from([0.0, 0.1, 0.9, 1.0]))

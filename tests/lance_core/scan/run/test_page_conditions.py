@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from lance.file import LanceFileWriter
 
 import lance_core
-from lance_core import kernels
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.tree import (
     And,
@@ -149,9 +148,9 @@ def compared_on(
     assert found.equals(expected), condition
     # The kernel counts, too.
     (one, *_) = ranges
-    if on_pages.intervals is not None:
+    if on_pages.numbers is not None:
         piece = one.pages, one.reader, one.start, one.end
-        matched = kernels.match_intervals(piece, *on_pages.intervals.for_kernel())
+        matched = on_pages.numbers.match(piece)
         assert matched is not None
         assert matched[1] == expected.slice(0, one.end - one.start).true_count
 
@@ -174,7 +173,7 @@ def test_numbers_are_compared_with_constants(columns: Columns, kind: pa.DataType
                 ):
                     made = page_condition(condition)
                     assert made is not None
-                    if made.intervals is None:  # no number, or every number, can meet it
+                    if made.numbers is None:  # no number, or every number, can meet it
                         assert _is_extreme(constant)
                     else:
                         compared_on(ranges, name, condition)
@@ -191,17 +190,37 @@ def test_lists_of_numbers_are_intervals(columns: Columns, kind: pa.DataType) -> 
         compared(columns, name, Not(IsIn(column(name), listed, False)))
     not_in_null = page_condition(Not(IsIn(column(str(kind)), listed, True)))
     assert not_in_null is not None
-    assert not_in_null.intervals is None, "it is never true"
+    assert not_in_null.numbers is None, "it is never true"
 
 
 def test_a_long_run_in_a_list_is_one_interval() -> None:
     made = page_condition(IsIn(column("int64"), pa.array([*range(7, 4000), -5]), False))
     assert made is not None
-    assert made.intervals is not None
-    assert [part[:2] for part in made.intervals.parts] == [(-5, -5), (7, 3999)]
+    assert isinstance(made.numbers, page_conditions._Intervals)
+    assert [part[:2] for part in made.numbers.parts] == [(-5, -5), (7, 3999)]
     scattered = page_condition(IsIn(column("int64"), pa.array(range(0, 100, 2)), False))
     assert scattered is not None
-    assert scattered.intervals is None, "too many passes"
+    assert not isinstance(scattered.numbers, page_conditions._Intervals), "too many passes"
+
+
+@each_case("kind", [*INTEGERS, *TIMES])
+def test_scattered_numbers_of_a_list_are_looked_up(columns: Columns, kind: pa.DataType) -> None:
+    values, constants = numbers(kind)
+    every = np.unique(values.view(f"i{kind.bit_width // 8}"))
+    near, far = (pa.array(some.copy()).view(kind) for some in (every[: 1 << 12 : 2], every[::11]))
+    for name in (str(kind), f"{kind} nulls"):
+        for listed in (near, far):
+            isin = IsIn(column(name), listed, False)
+            for condition in (isin, Not(isin), IsIn(column(name), listed, True)):
+                compared(columns, name, condition)
+                compared(columns, name, condition, 77, 12_345)
+    first, second = (page_condition(IsIn(column(str(kind)), near[start:], False)) for start in (0, 2))
+    assert first is not None
+    assert second is not None
+    assert first.joined(second) is None, "no kernel looks for numbers of two lists"
+    both = page_condition(Or((first.expression, Comparison("=", column(str(kind)), Literal(constants[0])))))
+    assert both is not None
+    assert both.numbers is None
 
 
 @each_case("kind", NUMBERS)
@@ -240,7 +259,7 @@ def test_any_rows_are_compared(columns: Columns, data: st.DataObject) -> None:
     joined = first.joined(second)
     if joined is not None:
         compared(columns, name, joined.expression, start, end)
-    if first.intervals is not None:
+    if first.numbers is not None:
         compared(columns, name, first.expression, start, end)
 
 

@@ -1,0 +1,55 @@
+// Search for a literal in bytes.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+#include "base/common.hpp"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace lance {
+
+constexpr size_t kNoPlace = ~size_t{0};
+
+// Returns the first place of a literal in [from, end) of the data; kNoPlace if it is not there. Bytes between `end` and
+// the end of the data may be looked at, but do not count.
+inline size_t find_bytes(Bytes data, size_t from, size_t end, const std::string& literal) {
+  size_t size = literal.size();
+  if (size == 0) return from;
+  if (end - from < size) return kNoPlace;
+  const auto* wanted = reinterpret_cast<const uint8_t*>(literal.data());
+  size_t last = end - size;  // the last place where it can be
+  size_t at = from;
+#if defined(__SSE2__)
+  // Few places have both the first and the last byte of a literal.
+  constexpr size_t kStep = sizeof(__m128i);
+  const __m128i first_byte = _mm_set1_epi8(static_cast<char>(wanted[0]));
+  const __m128i last_byte = _mm_set1_epi8(static_cast<char>(wanted[size - 1]));
+  for (; at <= last && at + size - 1 + kStep <= data.size; at += kStep) {
+    __m128i firsts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data.data + at));
+    __m128i lasts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data.data + at + size - 1));
+    __m128i both = _mm_and_si128(_mm_cmpeq_epi8(firsts, first_byte), _mm_cmpeq_epi8(lasts, last_byte));
+    for (auto found = static_cast<uint32_t>(_mm_movemask_epi8(both)); found != 0; found &= found - 1) {
+      size_t place = at + static_cast<size_t>(std::countr_zero(found));
+      if (place > last) return kNoPlace;
+      if (std::memcmp(data.data + place, wanted, size) == 0) return place;
+    }
+  }
+#endif
+  while (at <= last) {
+    const void* found = std::memchr(data.data + at, wanted[0], last - at + 1);
+    if (found == nullptr) return kNoPlace;
+    at = static_cast<size_t>(static_cast<const uint8_t*>(found) - data.data);
+    if (std::memcmp(data.data + at, wanted, size) == 0) return at;
+    ++at;
+  }
+  return kNoPlace;
+}
+
+}  // namespace lance
