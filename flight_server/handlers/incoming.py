@@ -80,8 +80,11 @@ class Incoming:
         seconds_left = self._ends - time.monotonic()
         return seconds_left < settings.max_put_seconds / 2 or self.received.bytes > settings.max_put_bytes / 2
 
-    def messages(self) -> Iterator[tuple[pa.RecordBatch | None, bytes | None]]:
+    def messages(self, *, are_questions: bool = False) -> Iterator[tuple[pa.RecordBatch | None, bytes | None]]:
         """Yield messages, each with a batch, with metadata, or with both. Also ends if the client dies.
+
+        If they `are_questions`, one that comes too late ends the messages: its client asks again on another
+        stream.
 
         Raises:
             InvalidInputError: a batch is invalid or beyond a cap, or all of them take too long.
@@ -89,6 +92,8 @@ class Incoming:
         while (chunk := self._next()) is not None:
             self._check_running()
             if time.monotonic() > self._ends:
+                if are_questions:
+                    return
                 raise InvalidInputError(
                     f"the upload takes longer than {self._settings.max_put_seconds:g} seconds"
                 )
