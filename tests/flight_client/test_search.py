@@ -7,6 +7,7 @@ import json
 import random
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -292,6 +293,18 @@ def test_streams_that_come_too_late_are_opened_again(tmp_path: Path, table: pa.T
             assert lookup.take([number])["id"].to_pylist() == [number]
             time.sleep(0.7)
             assert searcher.search(QUERY) == expected
+
+
+def test_threads_share_a_stream(remote: RemoteDataset) -> None:
+    """T31: each thread gets the answers to its own questions."""
+    queries = lattice(40, 6, seed=8)
+    with remote.searcher(k=4) as searcher, remote.lookup(["id"]) as lookup, ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(searcher.search, queries))
+        rows = list(threads.map(lookup.take, ([number] for number in range(40))))
+        alone = searcher.search(queries)
+    assert pa.concat_tables(found) == alone.drop_columns(["query_index"])
+    live = [number for number in range(45) if number % 10 != 3][:40]
+    assert [row["id"].to_pylist() for row in rows] == [[number] for number in live]
 
 
 def test_a_batch_has_a_largest_size(tmp_path: Path, table: pa.Table) -> None:
