@@ -206,7 +206,7 @@ def _substring(text: Datum, start: pa.Scalar, length: pa.Scalar | None = None) -
         return pc.utf8_slice_codeunits(text, max(first, 0))
     if length.as_py() < 0:
         raise pa.ArrowInvalid("the length of a substring is negative")
-    end = max(first + length.as_py(), 0)
+    end = min(max(first + length.as_py(), 0), (1 << 63) - 1)
     return pc.utf8_slice_codeunits(text, min(max(first, 0), end), end)
 
 
@@ -281,6 +281,10 @@ def _position(text: Datum, part: pa.Scalar) -> Datum:
     return pc.if_else(contains(text, wanted), position, pa.scalar(0, result))
 
 
+_MOST_PARTS = 1 << 31
+"""No array of texts has so many parts."""
+
+
 def _bind_split_part(name: str, arguments: Sequence[Expression]) -> Bound:
     expect(name, arguments, 3)
     text = as_text(name, arguments[0])
@@ -294,12 +298,12 @@ def _split_part(text: Datum, separator: pa.Scalar, index: pa.Scalar) -> Datum:
     if not separator.is_valid:
         return pa.nulls(len(text), text.type)
     empty = pc.if_else(pc.is_valid(text), pa.scalar("", text.type), pa.scalar(None, text.type))
-    wanted = index.as_py()
+    wanted = max(-_MOST_PARTS, min(index.as_py(), _MOST_PARTS))
     if not separator.as_py():  # the whole text is the only part
         return text if wanted in (1, -1) else empty
     # Arrow looks for no more separators than the wanted part has around it.
     parts = pc.split_pattern(text, separator.as_py(), max_splits=wanted if wanted > 0 else None)
-    ends = np.asarray(parts.offsets)
+    ends = np.asarray(parts.offsets).astype(np.int64)
     starts, ends = ends[:-1], ends[1:]
     places = starts + wanted - 1 if wanted > 0 else ends + wanted
     inside = (starts <= places) & (places < ends)
