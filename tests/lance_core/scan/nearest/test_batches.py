@@ -134,9 +134,10 @@ def test_memory_does_not_grow_with_queries_and_matching_rows(
     assert peak < 16 << 20  # there are 2.7 million distances
     for number in (0, 70, 2999):
         mine = together.filter(pa.array(together["query_index"].to_numpy() == number))
-        assert mine.select(["id", "_distance"]).combine_chunks() == found(
-            dataset, queries[number], **changes
-        ).select(["id", "_distance"]).combine_chunks()
+        assert (
+            mine.select(["id", "_distance"]).combine_chunks()
+            == found(dataset, queries[number], **changes).select(["id", "_distance"]).combine_chunks()
+        )
 
 
 def test_rows_with_several_equal_keys_are_counted_once(tmp_path: Path) -> None:

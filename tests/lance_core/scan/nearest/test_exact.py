@@ -164,7 +164,6 @@ def test_a_search_of_many_queries_ends_when_its_caller_leaves(
     assert len(looks) == 30
 
 
-
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("writer", [lance, lance_core])
 def test_every_file_version(tmp_path: Path, table: pa.Table, version: str, writer: Any) -> None:
