@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.errors import InvalidInputError, UnavailableError
-from flight_client.network.connection import Connection, to_json
+from flight_client.network.connection import Connection, check_process, is_forked, to_json
 from flight_client.network.connections import Connections
 
 
@@ -40,6 +40,7 @@ class Exchange:
 
     def open(self, asked: pa.Schema) -> None:
         """Open the stream for batches of a schema; errors are those of the server."""
+        check_process()  # before the lock, which a thread of the other process may hold
         with self._lock:
             self._connections.call(partial(self._opened, asked))
 
@@ -51,6 +52,7 @@ class Exchange:
         Raises:
             InvalidInputError: the stream is closed, or the server refuses the batch.
         """
+        check_process()
         with self._lock:
             if self._is_closed:
                 raise InvalidInputError("the stream is closed")
@@ -90,6 +92,8 @@ class Exchange:
 
     def close(self) -> None:
         """End the stream, after the answer that another thread waits for."""
+        if is_forked():  # the stream belongs to the other process
+            return
         with self._lock:
             self._is_closed = True
             self._end()
