@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
@@ -12,7 +13,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from flight_client.errors import InvalidInputError, UnavailableError
-from flight_client.network.connection import Connection, to_json
+from flight_client.network.connection import Connection, check_process, is_forked, to_json
 from flight_client.network.connections import Connections
 
 
@@ -23,9 +24,10 @@ class _Stream(NamedTuple):
 
 
 class Exchange:
-    """Stream of batches to one version of a dataset. A context manager, for one thread.
+    """Stream of batches to one version of a dataset. A context manager.
 
-    It is opened with the first batch, unless `open` is called before.
+    It is opened with the first batch, unless `open` is called before. Threads that share it wait for each
+    other: gRPC ends the process if two threads write to one stream.
     """
 
     def __init__(self, connections: Connections, command: Mapping[str, Any]) -> None:
@@ -34,10 +36,13 @@ class Exchange:
         self._descriptor = flight.FlightDescriptor.for_command(to_json(command))
         self._stream: _Stream | None = None
         self._is_closed = False
+        self._lock = threading.Lock()
 
     def open(self, asked: pa.Schema) -> None:
         """Open the stream for batches of a schema; errors are those of the server."""
-        self._connections.call(partial(self._opened, asked))
+        check_process()  # before the lock, which a thread of the other process may hold
+        with self._lock:
+            self._connections.call(partial(self._opened, asked))
 
     def answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the answer to a batch.
@@ -47,9 +52,11 @@ class Exchange:
         Raises:
             InvalidInputError: the stream is closed, or the server refuses the batch.
         """
-        if self._is_closed:
-            raise InvalidInputError("the stream is closed")
-        return self._connections.call(partial(self._answer, batch))
+        check_process()
+        with self._lock:
+            if self._is_closed:
+                raise InvalidInputError("the stream is closed")
+            return self._connections.call(partial(self._answer, batch))
 
     def _answer(self, batch: pa.RecordBatch, connection: Connection) -> pa.RecordBatch:
         stream = self._opened(batch.schema, connection)
@@ -84,9 +91,12 @@ class Exchange:
                 stream.writer.close()
 
     def close(self) -> None:
-        """End the stream."""
-        self._is_closed = True
-        self._end()
+        """End the stream, after the answer that another thread waits for."""
+        if is_forked():  # the stream belongs to the other process
+            return
+        with self._lock:
+            self._is_closed = True
+            self._end()
 
     def __enter__(self) -> Self:
         return self

@@ -21,7 +21,10 @@ _LARGEST_KEY = (1 << 64) - 1
 
 
 class Lookup(Exchange):
-    """Stream of takes from one version of a dataset. A context manager, for one thread."""
+    """Stream of takes from one version of a dataset. A context manager.
+
+    Threads may share it; their takes come one after the other.
+    """
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from flight_client.reading.search import QUERIES, QUERY_INDEX, query_vectors
 class Searcher(Exchange):
     """Searches of one version of a dataset that differ in their queries only.
 
-    A context manager, for one thread.
+    A context manager. Threads may share it; their searches come one after the other.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ def do_exchange(
         incoming = Incoming(reader, service, call.received)
         exchange = service.reads.exchange(command, incoming.schema)
         writer.begin(exchange.schema)
-        for asked, metadata in incoming.messages():
+        for asked, metadata in incoming.messages(are_questions=True):
             if metadata is not None:
                 raise InvalidInputError("a DoExchange receives batches only, found a metadata message")
             if asked is not None:

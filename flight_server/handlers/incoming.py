@@ -22,6 +22,10 @@ _RETURN_BYTES = 64 << 20
 """Bytes that are received between two checks of the memory that the allocator keeps."""
 
 
+Message = tuple[pa.RecordBatch | None, bytes | None]
+"""Batch and metadata of one message."""
+
+
 @dataclass
 class Received:
     """Counts of the received rows, batches and bytes."""
@@ -80,8 +84,11 @@ class Incoming:
         seconds_left = self._ends - time.monotonic()
         return seconds_left < settings.max_put_seconds / 2 or self.received.bytes > settings.max_put_bytes / 2
 
-    def messages(self) -> Iterator[tuple[pa.RecordBatch | None, bytes | None]]:
+    def messages(self, *, are_questions: bool = False) -> Iterator[Message]:
         """Yield messages, each with a batch, with metadata, or with both. Also ends if the client dies.
+
+        If they `are_questions`, one that comes too late ends the messages: its client asks again on another
+        stream.
 
         Raises:
             InvalidInputError: a batch is invalid or beyond a cap, or all of them take too long.
@@ -89,6 +96,8 @@ class Incoming:
         while (chunk := self._next()) is not None:
             self._check_running()
             if time.monotonic() > self._ends:
+                if are_questions:
+                    return
                 raise InvalidInputError(
                     f"the upload takes longer than {self._settings.max_put_seconds:g} seconds"
                 )

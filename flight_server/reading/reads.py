@@ -283,7 +283,7 @@ class Reads:
         """Return what answers batches of the schema `asked`, keys or queries, from one version."""
         view = self._catalog.view(command.dataset)
         if isinstance(command, RepeatedSearch):
-            return Searches(view, command, asked, self._check_search, self._max_answer_bytes)
+            return Searches(view, command, asked, self._check_gathered, self._max_answer_bytes)
         reads = _takes(view, command)
         return Lookup(reads, asked, self._max_answer_bytes, is_fresh=view.hides_rows)
 
@@ -312,12 +312,16 @@ class Reads:
         return options
 
     def _check_search(self, nearest: NearestQuery | None) -> None:
-        """Refuse a search of vectors that would gather too many rows in memory.
+        """Refuse a search of vectors that would gather too many rows; see `_check_gathered`."""
+        if nearest is not None:
+            self._check_gathered(nearest.most_gathered)
+
+    def _check_gathered(self, num_rows: int) -> None:
+        """Refuse to gather too many rows of a search of vectors in memory.
 
         Raises:
             InvalidInputError: The rows for all queries are more than the setting allows.
         """
-        num_rows = 0 if nearest is None else nearest.most_gathered
         if num_rows > self._max_search_rows:
             raise InvalidInputError(
                 "nearest: k times refine_factor times the number of queries is too large for this server",

@@ -11,7 +11,7 @@ from flight_server.reading.fresh_rows import check_fresh, fresh_rows
 from flight_server.reading.scan_options import plan_view, scan_options
 from flight_server.requests.commands import RepeatedSearch
 from flight_server.requests.names import shown
-from lance_core.api.serving import NearestQuery, SearchReads, vector_type, with_queries
+from lance_core.api.serving import SearchReads, vector_type, with_queries
 from lance_core.errors import InvalidInputError, UnsupportedFeatureError
 
 QUERIES = "q"
@@ -29,10 +29,10 @@ class Searches:
         view: View,
         command: RepeatedSearch,
         queries: pa.Schema,
-        check: Callable[[NearestQuery | None], None],
+        check: Callable[[int], None],
         max_answer_bytes: int,
     ) -> None:
-        """Plan the searches. `check` raises for queries that this server does not answer.
+        """Plan the searches. `check` raises for more rows than one search may gather on this server.
 
         Raises:
             InvalidInputError: `queries` is not one column of vectors, or the command is invalid.
@@ -73,10 +73,18 @@ class Searches:
         While the block runs, the rows count as memory of the server.
 
         Raises:
-            InvalidInputError: no queries, null, of another dimension, or an answer that is too large.
+            InvalidInputError: no queries, null, of another dimension, or too many; or an answer that is too
+                large.
             LanceError: something cannot be read.
         """
+        self._check(self._query.most_gathered * queries.num_rows)
+        num_bytes = len(self._query.queries) * queries.num_rows
+        if num_bytes > self._max_answer_bytes:
+            raise InvalidInputError(
+                "the queries of one batch are too large: send fewer",
+                expected=f"at most {self._max_answer_bytes} bytes as floats of 64 bits",
+                found=num_bytes,
+            )
         query = with_queries(self._query, queries.column(0))
-        self._check(query)
         with self._reads.held_batch(query, self._max_answer_bytes) as rows:
             yield fresh_rows(rows) if self._is_fresh else rows

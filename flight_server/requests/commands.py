@@ -413,6 +413,7 @@ _OF_STREAMS = (
 _REPEATED_SEARCH_FIELDS: Mapping[str, Checker] = {
     **{name: checker for name, checker in _SCAN_FIELDS.items() if name not in _OF_STREAMS},
     "nearest": repeated_nearest,
+    "hybrid": unsupported,  # has one query
 }
 
 _TAKE_FIELDS: Mapping[str, Checker] = {

@@ -159,7 +159,9 @@ class SearchReads:
 
     @contextmanager
     def held_batch(self, query: NearestQuery, max_bytes: int) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a search as one batch, which is memory of the session while the block runs.
+        """Yield the rows of a search as one batch.
+
+        The queries and the rows are memory of the session while the block runs.
 
         Args:
             query: The search of the plan, made `with_queries`.
@@ -172,7 +174,8 @@ class SearchReads:
         plan = replace(self._plan, options=replace(self._plan.options, nearest=query))
         parts: list[pa.RecordBatch] = []
         found = plan_runs(self._snapshot, plan, self._budget, self._files)
-        with self._budget.require(0) as reservation, closing(found) as runs:
+        require = self._budget.require
+        with require(len(query.queries)), require(0) as reservation, closing(found) as runs:
             for run in runs:
                 parts.append(run.rows)
                 held = reservation.num_bytes + run.rows.get_total_buffer_size()

@@ -188,6 +188,32 @@ def test_a_fork_does_not_wait_for_a_thread_of_its_parent(
     assert run_script(HELD_LOCK, serve(folder).uri, call, log=tmp_path / "log") == 7
 
 
+OPEN_LOOKUP = """if True:
+    import os, sys, threading
+    import flight_client
+
+    lookup = flight_client.connect(sys.argv[1]).dataset("t").lookup(["n"])
+    lookup.take([1])
+    if sys.argv[2] == "held":
+        holding = threading.Thread(target=lookup._lock.acquire)
+        holding.start()
+        holding.join()
+    if os.fork() == 0:
+        try:
+            with lookup:
+                lookup.take([1])
+        except flight_client.UnsupportedFeatureError:
+            os._exit(7)
+    os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+
+
+@pytest.mark.parametrize("state", ["idle", "held"])
+def test_a_fork_leaves_a_lookup_alone(folder: Path, serve: StartServer, tmp_path: Path, state: str) -> None:
+    """The end of the stream would wait for ever for gRPC, or for a thread of the parent that uses it."""
+    assert run_script(OPEN_LOOKUP, serve(folder).uri, state, log=tmp_path / "log") == 7
+
+
 def test_a_process_ends_with_a_stream_that_is_not_read_whole(folder: Path, serve: StartServer) -> None:
     """A reader thread holds the lock of the batches when the end of the process stops it."""
     command = [sys.executable, "-c", HELD_LOCK, serve(folder).uri, "exit"]

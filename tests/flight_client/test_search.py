@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import random
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +279,46 @@ def test_streams_that_the_server_ends_are_opened_again(tmp_path: Path, table: pa
             assert lookup.take([number, number])["id"].to_pylist() == [number, number]
 
 
+def test_streams_that_come_too_late_are_opened_again(tmp_path: Path, table: pa.Table) -> None:
+    """T31: a question after the time that one call may take is asked again on another stream."""
+    lance_core.write_dataset(table.slice(0, 50), tmp_path / "s.lance")
+    with (
+        serving(tmp_path, tmp_path / "server.log", "--max-put-seconds", "0.6") as server,
+        flight_client.connect(server.uri) as client,
+        client.dataset("s").searcher(k=3) as searcher,
+        client.dataset("s").lookup() as lookup,
+    ):
+        expected = searcher.search(QUERY)
+        for number in range(2):
+            assert lookup.take([number])["id"].to_pylist() == [number]
+            time.sleep(0.7)
+            assert searcher.search(QUERY) == expected
+
+
+def test_threads_share_a_stream(remote: RemoteDataset) -> None:
+    """T31: each thread gets the answers to its own questions."""
+    queries = lattice(40, 6, seed=8)
+    with remote.searcher(k=4) as searcher, remote.lookup(["id"]) as lookup, ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(searcher.search, queries))
+        rows = list(threads.map(lookup.take, ([number] for number in range(40))))
+        alone = searcher.search(queries)
+    assert pa.concat_tables(found) == alone.drop_columns(["query_index"])
+    live = [number for number in range(45) if number % 10 != 3][:40]
+    assert [row["id"].to_pylist() for row in rows] == [[number] for number in live]
+
+
+def test_a_batch_has_a_largest_size(tmp_path: Path, table: pa.Table) -> None:
+    """T31: queries take eight bytes per number in the server, whatever type they come in."""
+    lance_core.write_dataset(table.slice(0, 50), tmp_path / "s.lance")
+    fields = {"dataset": "s", "columns": ["id"], "nearest": {"column": "v", "k": 1}}
+    with serving(tmp_path, tmp_path / "server.log", "--max-batch-bytes", "1000") as server:
+        client = server.client()
+        (answer,) = _asked(client, fields, _queries([[1] * 6] * 20, pa.int8()))
+        assert answer.num_rows == 20
+        with pytest.raises(pa.ArrowInvalid, match=r"send fewer .* 64 bits, found 1008"):
+            _asked(client, fields, _queries([[1] * 6] * 21, pa.int8()))
+
+
 def _asked(
     connection: flight.FlightClient, fields: dict[str, Any], *batches: pa.RecordBatch
 ) -> list[pa.RecordBatch]:
@@ -298,7 +340,9 @@ def _queries(vectors: Any, data_type: pa.DataType, width: int = 6) -> pa.RecordB
     return pa.record_batch({"q": pa.array(vectors, pa.list_(data_type, width))})
 
 
-@pytest.mark.parametrize("data_type", [pa.float16(), pa.float32(), pa.float64(), pa.int8()], ids=str)
+@pytest.mark.parametrize(
+    "data_type", [pa.float16(), pa.float32(), pa.float64(), pa.int8(), pa.int64()], ids=str
+)
 def test_any_client_searches_over_an_exchange(
     cluster: tuple[Cluster, lance_core.LanceDataset], remote: RemoteDataset, data_type: pa.DataType
 ) -> None:
@@ -324,6 +368,9 @@ def test_any_client_searches_over_an_exchange(
         ({}, pa.record_batch({"v": [1]}), "queries come in one column"),
         ({}, pa.record_batch({"q": [1.0]}), "must be fixed-size lists of numbers"),
         ({}, pa.record_batch({"q": pa.array([QUERY])}), "must be fixed-size lists of numbers"),
+        ({}, _queries([[True] * 6], pa.bool_()), "must be fixed-size lists of numbers"),
+        ({}, _queries([[]], pa.float32(), 0), r"an array of shape \(1, 0\)"),
+        ({"k": 600_000}, _queries([QUERY, QUERY], pa.float32()), "the number of queries is too large"),
         ({}, _queries([None], pa.float32()), "found a null"),
         ({}, _queries([[None] * 6], pa.float32()), "found a null"),
         ({}, _queries([], pa.float32()), "a vector or a list of vectors"),
@@ -341,6 +388,12 @@ def test_wrong_queries_are_named(
     scan = {"dataset": "t", "nearest": {"column": "v", **fields}}
     with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError), match=words):
         _asked(flight.connect(cluster[0].uris[0]), scan, queries)
+
+
+def test_hybrid_searches_have_one_query(cluster: tuple[Cluster, lance_core.LanceDataset]) -> None:
+    scan = {"dataset": "t", "nearest": {"column": "v"}, "full_text_query": {"query": "a"}, "hybrid": {}}
+    with pytest.raises(NotImplementedError, match="hybrid"):
+        _asked(flight.connect(cluster[0].uris[0]), scan, _queries([QUERY], pa.float32()))
 
 
 @pytest.mark.parametrize("name", ["split_search", "batch_rows", "compression", "max_endpoints"])

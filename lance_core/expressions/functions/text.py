@@ -205,7 +205,7 @@ def _substring(text: Datum, start: pa.Scalar, length: pa.Scalar | None = None) -
         return pc.utf8_slice_codeunits(text, max(first, 0))
     if length.as_py() < 0:
         raise pa.ArrowInvalid("the length of a substring is negative")
-    end = max(first + length.as_py(), 0)
+    end = min(max(first + length.as_py(), 0), (1 << 63) - 1)
     return pc.utf8_slice_codeunits(text, min(max(first, 0), end), end)
 
 

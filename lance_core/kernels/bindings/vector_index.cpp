@@ -105,6 +105,7 @@ class PyQueriedRows {
   // Returns the rows if they have `bytes_per_row` bytes of codes each, and no more queries than these.
   const QueriedRows* checked(size_t bytes_per_row, size_t num_queries) const {
     elements<uint8_t>(rows_.codes, times(rows_.rows.size, bytes_per_row), "codes");
+    if (rows_.num_queries > num_queries) corrupt("%zu numbers of %zu queries", rows_.num_queries, num_queries);
     for (size_t i = 0; i < rows_.num_queries; ++i) {
       if (rows_.queries[i] >= num_queries) corrupt("query %u of %zu", rows_.queries[i], num_queries);
     }

@@ -104,7 +104,9 @@ LookupBounds::LookupBounds(const float* table, size_t num_sub_vectors)
 
 void LookupBounds::set_limit(double limit) {
 #if defined(LANCE_WIDE)
-  double range = std::max(limit - least_ + slack_, 0.0);
+  double range = limit - least_ + slack_;
+  excludes_all_ = range < 0;
+  if (excludes_all_) return;
   auto steps = static_cast<double>(std::min(kMostSteps, num_sub_vectors_ * kStepsPerSubVector));
   if (range > rounded_for_ || range < kPreciseShare * rounded_for_) {
     rounded_for_ = std::max(range, kLeastRange);

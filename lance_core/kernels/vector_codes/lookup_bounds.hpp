@@ -25,6 +25,9 @@ class LookupBounds {
   // Sets the largest sum of interest. Rounds the entries for it, or keeps them if they still are precise enough.
   void set_limit(double limit);
 
+  // Whether no sum of entries is within the limit.
+  bool excludes_all() const { return excludes_all_; }
+
   // Returns a bit for each of the first `num_rows` rows, at most 64, that is clear if the sum of the row is larger than
   // the limit. The codes of a sub-vector begin `stride` bytes after those of the sub-vector before.
   uint64_t may_be_within(const uint8_t* codes, size_t stride, size_t num_rows) const;
@@ -33,9 +36,10 @@ class LookupBounds {
   const float* table_;
   size_t num_sub_vectors_;
   bool is_usable_ = false;
+  bool excludes_all_ = false;
   double least_ = 0;             // sum of the smallest entries of the sub-vectors
   double slack_ = 0;             // largest error of a sum in float32
-  double rounded_for_ = 0;       // the limit that the entries are rounded for, less `least_`; 0 before
+  double rounded_for_ = -1;      // the limit that the entries are rounded for, less `least_`; -1 before
   uint16_t most_ = 0;            // largest sum of rounded entries of interest
   std::vector<float> smallest_;  // entry of each sub-vector
   std::vector<uint8_t> rounded_;

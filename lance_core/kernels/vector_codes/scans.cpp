@@ -129,6 +129,7 @@ void scan_bounded(BestRows& best, const CodedRows& rows, const DistanceScale& sc
       // The distance of a sum is rounded three times.
       distance += (std::fabs(distance) + std::fabs(scale.offset)) * 4 * std::numeric_limits<float>::epsilon();
       bounds.set_limit((distance - scale.offset) / scale.scale);
+      if (bounds.excludes_all()) return;  // the limit only becomes smaller
     }
     size_t n = std::min(kBlockRows, rows.size - start);
     const uint8_t* block = codes + start * num_sub_vectors;

@@ -49,7 +49,7 @@ class Comparer:
         self.vectors = vectors
         self.metric = metric
         self.kernel = kernels.Comparison(values.data, vectors.dimension, vectors.element, metric, one_by_one)
-        self._num_queries = len(values)
+        self.num_queries = len(values)
         self._lower, self._upper = query.lower, query.upper
 
     def nearest(
@@ -79,14 +79,7 @@ class Comparer:
                 some = self._nearest(array, k, chosen, some_keys)
             found.append(some._replace(rows=some.rows + start))
             start = end
-        if len(found) == 1:
-            return found[0]
-        found.append(_NOTHING)
-        return NearestRows(
-            np.concatenate([part.queries for part in found]),
-            np.concatenate([part.rows for part in found]),
-            np.concatenate([part.distances for part in found]),
-        )
+        return found[0] if len(found) == 1 else join_rows([*found, _NOTHING])
 
     def distances(self, arrays: Sequence[pa.Array]) -> Distances:
         """Return the distance of each query to each row of the arrays; NaN where there is none.
@@ -108,7 +101,7 @@ class Comparer:
         if found is None:
             return None
         distances: Distances = np.frombuffer(memoryview(found), np.float32)
-        return distances.reshape(self._num_queries, num_rows)
+        return distances.reshape(self.num_queries, num_rows)
 
     def in_file(
         self, place: PlainValues, k: int, rows: Offsets | None, keys: Keys | None
@@ -191,6 +184,15 @@ class Comparer:
             least = np.fmin.reduceat(padded, bounds, axis=1)[:, ::2]
             distances[0, is_list] = least.sum(axis=0, dtype=np.float64)
         return distances
+
+
+def join_rows(parts: Sequence[NearestRows]) -> NearestRows:
+    """Return the rows of one or more parts, in order."""
+    return NearestRows(
+        np.concatenate([part.queries for part in parts]),
+        np.concatenate([part.rows for part in parts]),
+        np.concatenate([part.distances for part in parts]),
+    )
 
 
 _NOTHING = NearestRows(np.array([], np.int32), np.array([], np.int64), np.array([], np.float32))

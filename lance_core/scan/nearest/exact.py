@@ -15,12 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.expressions.tree import Expression
+from lance_core.file.page_ranges import PlainValues
 from lance_core.pool import num_workers
 from lance_core.process.counters import note_rows
 from lance_core.process.deferred import DeferredError, Lookahead
+from lance_core.process.readers import look_at_reader
 from lance_core.scan.files.data_files import DataFiles
 from lance_core.scan.nearest.candidates import Candidates, best_of_all
-from lance_core.scan.nearest.comparing import Comparer, NearestRows
+from lance_core.scan.nearest.comparing import Comparer, NearestRows, join_rows
 from lance_core.scan.plan.nearest import NearestQuery
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.plan.projection import project
@@ -46,6 +48,9 @@ _READ_BYTES = 2 << 20
 _READ_MULTIPLE = 4096
 # If at least this share of a range of rows is compared, the range is read whole.
 _DENSE_SHARE = 1 / 4
+# Most queries that a kernel compares with a range of rows at once. Between its calls, a caller that has left
+# is noticed. Its memory grows with the queries.
+_MOST_QUERIES = 4096
 _VECTORS, _ROW_IDS = 0, 1
 """Numbers of the columns of the projection. The second one exists only with stable row ids."""
 
@@ -54,9 +59,44 @@ _VECTORS, _ROW_IDS = 0, 1
 class _Search:
     """Facts that all reads of a search share."""
 
-    comparer: Comparer
+    comparers: tuple[Comparer, ...]
+    """The queries, at most `_MOST_QUERIES` each."""
     k: int
     has_row_ids: bool
+
+    @classmethod
+    def of(cls, query: NearestQuery, metric: str, *, has_row_ids: bool) -> _Search:
+        """Return the search of a query by a metric."""
+        numbers = query.numbers
+        if len(numbers) <= _MOST_QUERIES or not query.is_batch:
+            return cls((Comparer(query, metric),), query.k, has_row_ids)
+        groups = np.array_split(numbers, -(-len(numbers) // _MOST_QUERIES))
+        return cls(tuple(Comparer(query, metric, group) for group in groups), query.k, has_row_ids)
+
+    def nearest(self, arrays: Sequence[pa.Array], rows: Offsets | None, keys: Keys | None) -> NearestRows:
+        """Return the nearest rows of each query; see `Comparer.nearest`."""
+        found = self._of_all(lambda comparer: comparer.nearest(arrays, self.k, rows, keys))
+        assert found is not None
+        return found
+
+    def in_file(self, place: PlainValues, rows: Offsets | None, keys: Keys | None) -> NearestRows | None:
+        """Return the nearest rows of each query, if vectors need not be read; see `Comparer.in_file`."""
+        return self._of_all(lambda comparer: comparer.in_file(place, self.k, rows, keys))
+
+    def _of_all(self, compare: Callable[[Comparer], NearestRows | None]) -> NearestRows | None:
+        """Return what all comparers find; None if one of them finds nothing."""
+        if len(self.comparers) == 1:
+            return compare(self.comparers[0])
+        parts: list[NearestRows] = []
+        first = 0
+        for comparer in self.comparers:
+            look_at_reader()
+            found = compare(comparer)
+            if found is None:
+                return None
+            parts.append(found._replace(queries=found.queries + np.int32(first)))
+            first += comparer.num_queries
+        return join_rows(parts)
 
     def candidates(
         self, fragment: FragmentReader, found: NearestRows, rows: Offsets, ids: Keys | None
@@ -95,23 +135,21 @@ class RangeRead:
         found = self._in_file(chosen, ids)
         if found is None:
             arrays = self.fragment.columns[_VECTORS].read(self.start, self.end)
-            found = self.search.comparer.nearest(arrays, self.search.k, chosen, ids)
+            found = self.search.nearest(arrays, chosen, ids)
         return self.search.candidates(self.fragment, found, np.arange(self.start, self.end), ids)
 
     def _in_file(self, rows: Offsets | None, ids: Keys | None) -> NearestRows | None:
         """Return the nearest rows without a copy of the vectors; None if the vectors have to be read."""
         column = self.fragment.columns[_VECTORS]
         place = column.plain_values(self.start, self.end) if isinstance(column, StoredColumn) else None
-        if place is None:
-            return None
-        return self.search.comparer.in_file(place, self.search.k, rows, ids)
+        return None if place is None else self.search.in_file(place, rows, ids)
 
     def _compare_some(self, rows: Offsets) -> Candidates:
         """Compare rows that are taken one by one."""
         column = self.fragment.columns[_VECTORS]
         arrays = column.take(rows) if self.held is None else self.held
         ids = self._ids(lambda column: column.take(rows))
-        found = self.search.comparer.nearest(arrays, self.search.k, None, ids)
+        found = self.search.nearest(arrays, None, ids)
         return self.search.candidates(self.fragment, found, rows, ids)
 
     def _is_dense(self, rows: Offsets) -> bool:
@@ -259,7 +297,7 @@ def exact_candidates(
         LanceError: Something cannot be read.
     """
     has_row_ids = snapshot.manifest.has_stable_row_ids
-    search = _Search(Comparer(query, metric), query.k, has_row_ids)
+    search = _Search.of(query, metric, has_row_ids=has_row_ids)
     options = ScanOptions(
         columns=(query.column,),
         with_row_id=has_row_ids,

@@ -50,6 +50,8 @@ _TAKEN_BYTES = 8 << 20
 _MOSTLY_LIVE = 0.9
 # If at most this many rows meet a filter, their exact distances cost less than a search of the index.
 _FEW_MATCHES = 2048
+# Most exact distances of such rows that are computed at once, so that memory does not grow with the queries.
+_MOST_COMPARED = 1 << 22
 # If a search with bounds finds too few rows, it searches again for this many times as many rows.
 _GROWTH = 4
 # Most rows that such repeated searches may gather, for all queries together.
@@ -152,7 +154,7 @@ class IndexedSearch:
         if self._condition is not None:
             row_ids, addresses = self._matching(covered)
             if len(row_ids) <= max(_FEW_MATCHES, self._query.k):
-                return best_of([self._exact_of_all(row_ids, addresses)], self._query.k)
+                return self._exact_of_all(row_ids, addresses)
             matching = KeySet(row_ids)
         if is_refined:
             return self._refined(matching)
@@ -259,17 +261,28 @@ class IndexedSearch:
         return matching, found
 
     def _exact_of_all(self, row_ids: Keys, addresses: Keys) -> Candidates:
-        """Return rows as candidates of every query, with their exact distances; see `_exact`."""
-        comparer = Comparer(self._query, self._metric, one_by_one=True)
-        distances = self._distances(comparer, addresses)
-        num_queries = self._query.num_queries
-        found = Candidates(
-            np.repeat(np.arange(num_queries, dtype=np.int32), len(row_ids)),
-            distances.reshape(-1),
-            np.tile(row_ids, num_queries),
-            np.tile(addresses, num_queries),
-        )
-        return found.at(comparer.are_within(found.distances))
+        """Return the `k` nearest of some rows to each query, by their exact distances; see `_exact`."""
+        query = self._query
+        num_together = max(1, _MOST_COMPARED // max(1, len(row_ids)))
+        parts: list[Candidates] = []
+        for first in range(0, query.num_queries, num_together):
+            numbers = query.numbers[first : first + num_together] if query.is_batch else None
+            comparer = Comparer(query, self._metric, numbers, one_by_one=True)
+            distances = self._distances(comparer, addresses)
+            is_kept = comparer.are_within(distances)
+            if query.k < len(row_ids):
+                distances = np.where(is_kept, distances, np.float32(np.nan))  # NaN is the greatest
+                farthest = np.partition(distances, query.k - 1, axis=1)[:, query.k - 1, np.newaxis]
+                is_kept &= ~(distances > farthest)
+            queries, places = np.nonzero(is_kept)
+            kept = Candidates(
+                (first + queries).astype(np.int32),
+                distances[queries, places],
+                row_ids[places],
+                addresses[places],
+            )
+            parts.append(best_of([kept], query.k))
+        return join(parts)
 
     def _found(
         self,

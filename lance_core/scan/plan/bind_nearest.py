@@ -162,13 +162,16 @@ def with_queries(query: NearestQuery, vectors: pa.Array) -> NearestQuery:
             numbers.
     """
     kind = vectors.type
-    if not pa.types.is_fixed_size_list(kind) or _element(kind.value_type) in (None, "bfloat16"):
+    if not pa.types.is_fixed_size_list(kind) or not (
+        pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type)
+    ):
         raise NoVectorsError("nearest: queries must be fixed-size lists of numbers", found=kind)
+    shape = len(vectors), kind.list_size
+    _check_shape(shape, query.vectors)
     numbers = vectors.flatten()
     if vectors.null_count or numbers.null_count:
         raise NoVectorsError("nearest: q must be a vector of numbers, found a null")
-    values = numbers_of(numbers).astype(np.float64).reshape(-1, kind.list_size)
-    _check_shape(values, query.vectors)
+    values = numbers_of(numbers).astype(np.float64).reshape(shape)
     _check_bytes(query.metric or query.vectors.default_metric, values)
     return replace(query, queries=values.tobytes(), is_batch=True)
 
@@ -276,18 +279,18 @@ def _query_vectors(q: Any, vectors: VectorType) -> tuple[npt.NDArray[np.float64]
     elif isinstance(q, list) and any(isinstance(each, bytes) for each in q):
         q = [_from_bytes(each, vectors) if isinstance(each, bytes) else each for each in q]
     values = _as_array(q)
-    _check_shape(values, vectors)
+    _check_shape(values.shape, vectors)
     return np.ascontiguousarray(values.reshape(-1, vectors.dimension)), values.ndim == 2
 
 
-def _check_shape(values: npt.NDArray[np.float64], vectors: VectorType) -> None:
-    if values.ndim not in (1, 2) or not values.size:
+def _check_shape(shape: tuple[int, ...], vectors: VectorType) -> None:
+    if len(shape) not in (1, 2) or 0 in shape:
         raise InvalidInputError(
-            "nearest: q must be a vector or a list of vectors", found=f"an array of shape {values.shape}"
+            "nearest: q must be a vector or a list of vectors", found=f"an array of shape {shape}"
         )
-    if values.shape[-1] != vectors.dimension:
+    if shape[-1] != vectors.dimension:
         raise InvalidInputError(
-            f"Query vector size {values.shape[-1]} does not match index column size {vectors.dimension}"
+            f"Query vector size {shape[-1]} does not match index column size {vectors.dimension}"
         )
 
 

@@ -293,6 +293,19 @@ def test_what_has_no_value_is_refused(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("number", [2**31, 2**63 - 1])
+def test_positions_behind_every_text_are_of_empty_texts(number: int) -> None:
+    """T20: numbers that no offset of Arrow can hold are no internal error."""
+    table = pa.table({"s": ["a,b", "", None]})
+    for text in (
+        f"split_part(s, ',', {number})",
+        f"split_part(s, ',', -{number})",
+        f"substr(s, {number}, 3)",
+        f"substr(s, {number}, {number})",
+    ):
+        assert rows(text, table) == ["", "", None], text
+
+
 def test_long_texts_have_no_edit_distance() -> None:
     """T20: the time is the product of the lengths."""
     table = pa.table({"s": ["a" * 40_000]})

@@ -162,9 +162,10 @@ def test_lower_bounds_of_lookups_leave_out_no_row(chance: Generator, name: str, 
     """Partitions are searched one after the other; the result is that of sums in the order of the kernel."""
     best = BestRows(30)
     all_keys, all_distances = [], []
-    for partition, num_rows in enumerate((20, 1300, 2075)):
+    for partition, num_rows in enumerate((20, 1300, 2075, 300, 300)):
         codes = chance.integers(0, 256, (num_sub_vectors, num_rows)).astype(np.uint8)
         table = TABLES[name](chance, (num_sub_vectors, 256)).astype(np.float32)
+        table += np.float32(100 if partition == 3 else 0)  # most of these rows are too far
         entries = np.take_along_axis(table, codes.astype(np.intp), axis=1)
         pairs = entries[: num_sub_vectors // 2 * 2].reshape(-1, 2, num_rows)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -481,6 +482,10 @@ def test_sizes_that_do_not_fit_are_refused() -> None:
         scan_compared(best, [rows], compared(query, "float32", "l2"))
     with pytest.raises(CorruptData, match="one by one"):
         scan_compared(best, [rows], Comparison(np.zeros(64, np.float32).data, 8, "uint8", "l2"))
+    with pytest.raises(CorruptData, match="9999 numbers of 1 queries"):  # more than there is room for
+        scan_compared(
+            best, [QueriedRows(keys, codes, np.zeros(9999, np.uint32))], compared(query, "uint8", "l2")
+        )
     with pytest.raises(CorruptData, match="best"):
         sorted_rows([best[0], None])
     for wrong in (

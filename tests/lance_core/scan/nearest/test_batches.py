@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,29 @@ def test_rows_that_have_moved_are_looked_for_again(tmp_path: Path, stable: bool)
     gone = np.argsort(((vectors - queries[5]) ** 2).sum(axis=1))[:60]
     dataset.delete(f"id IN ({', '.join(map(str, gone.tolist()))})")
     assert check_batch(dataset, queries, nprobes=4) == 10 * NUM_QUERIES
+
+
+def test_memory_does_not_grow_with_queries_and_matching_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that meet a filter are compared with some of the queries at a time."""
+    monkeypatch.setattr(indexed_search, "_MOST_COMPARED", 1 << 16)
+    dataset = lance_core.write_dataset(table_of(vectors_for("l2", NUM_ROWS, 1)), str(tmp_path / "t"))
+    dataset.create_index("v", "IVF_FLAT", num_partitions=2)
+    queries = vectors_for("l2", 3000, 2)
+    changes = {"filter": "id % 2 = 0", "prefilter": True, "k": 3}
+    found(dataset, queries[:2], **changes)
+    tracemalloc.start()
+    together = found(dataset, queries, **changes)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20  # there are 2.7 million distances
+    for number in (0, 70, 2999):
+        mine = together.filter(pa.array(together["query_index"].to_numpy() == number))
+        assert (
+            mine.select(["id", "_distance"]).combine_chunks()
+            == found(dataset, queries[number], **changes).select(["id", "_distance"]).combine_chunks()
+        )
 
 
 def test_rows_with_several_equal_keys_are_counted_once(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from lance.arrow import BFloat16Type
 
 import lance_core
 from lance_core.errors import InvalidInputError
+from lance_core.process.readers import Reader
+from lance_core.scan.nearest import exact
 from support.runs.each_case import each_case
 from support.searches.nearest import expected_ids, lattice, vector_array, vector_table
 
@@ -128,6 +130,38 @@ def test_many_queries_have_one_result(path: Path) -> None:
         assert ours.schema == theirs.schema
         assert ours.to_pylist() == theirs.to_pylist()
     assert ours.column_names[0] == "query_index"
+
+
+@pytest.mark.parametrize("filter_", [None, "group = 3"])
+@pytest.mark.parametrize("metric", ["l2", "dot"])
+def test_more_queries_than_are_compared_at_once(
+    path: Path, monkeypatch: pytest.MonkeyPatch, metric: str, filter_: str | None
+) -> None:
+    queries = lattice(23, 6, seed=4)
+    nearest = {"column": "v", "q": queries, "k": 8, "metric": metric}
+    dataset = lance_core.dataset(path)
+    expected = dataset.to_table(nearest=nearest, filter=filter_, prefilter=True)
+    assert expected["query_index"].to_pylist() == np.repeat(np.arange(23), 8).tolist()
+    monkeypatch.setattr(exact, "_MOST_QUERIES", 9)
+    assert dataset.to_table(nearest=nearest, filter=filter_, prefilter=True) == expected
+
+
+def test_a_search_of_many_queries_ends_when_its_caller_leaves(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller is looked for between the queries that are compared with one range of rows."""
+    monkeypatch.setattr(exact, "_MOST_QUERIES", 1)
+    looks: list[int] = []
+
+    def check() -> None:
+        looks.append(1)
+        if len(looks) == 30:
+            raise InterruptedError
+
+    nearest = {"column": "v", "q": lattice(40, 6, seed=4), "k": 1}
+    with Reader(check, 1 << 20).waiting(), pytest.raises(InterruptedError):
+        lance_core.dataset(path).to_table(nearest=nearest)
+    assert len(looks) == 30
 
 
 @pytest.mark.parametrize("version", VERSIONS)
