@@ -279,9 +279,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
                 held += sum(matches.num_bytes for matches in some)
                 for matches in some:
                     self._add(matches, read.first_number)
-        if self._error.error is not None:
-            self.close()
-            self._is_done = True
+        self._is_done = self._error.error is not None
         return held
 
     def is_ready(self) -> bool:
@@ -322,6 +320,8 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
             return False
         job, self._job = self._job, None
         job.reservation.resize(self.add(job.work.reads, job.results()))
+        if self._is_done:
+            self.close()  # this releases the reservation
         return True
 
     def _add(self, matches: Matches, first_number: int) -> None:

@@ -305,8 +305,10 @@ def test_closing_a_stream_gives_back_what_it_held(ours):
     assert budget.used_bytes == 0
 
 
-def test_damage_is_reported_in_its_place(tmp_path):
+@pytest.mark.parametrize("few_bytes", [0, 1 << 20])
+def test_damage_is_reported_in_its_place(few_bytes, tmp_path, monkeypatch):
     """T22: rows before a damaged page come, then the error, and nothing stays held."""
+    monkeypatch.setattr(filtered_scan, "_FEW_BYTES", few_bytes)
     reference = lance.write_dataset(
         pa.table({"id": range(3000), "value": np.random.default_rng(1).random(3000)}),
         tmp_path / "d",
@@ -324,6 +326,21 @@ def test_damage_is_reported_in_its_place(tmp_path):
     with pytest.raises(CorruptFileError):
         rows.extend(batch.num_rows for batch in scan_batches(ours.snapshot, plan, budget, FileCache()))
     assert sum(rows) == 2000
+    assert budget.used_bytes == 0
+
+
+@pytest.mark.parametrize("few_bytes", [0, 1 << 20])
+def test_a_condition_that_fails_keeps_no_memory(few_bytes, tmp_path, monkeypatch):
+    """T33: batches that are complete come before the error."""
+    monkeypatch.setattr(filtered_scan, "_FEW_BYTES", few_bytes)
+    lance_core.write_dataset(pa.table({"id": range(900)}), tmp_path / "d", max_rows_per_file=450)
+    ours = lance_core.dataset(tmp_path / "d")
+    budget = MemoryBudget(1 << 30)
+    plan = plan_scan(ours.snapshot, options_for(ours, "1000 / (899 - id) >= 1"))
+    rows = []
+    with pytest.raises(InvalidInputError):
+        rows.extend(batch.num_rows for batch in scan_batches(ours.snapshot, plan, budget, FileCache()))
+    assert rows == [100, 200]
     assert budget.used_bytes == 0
 
 
