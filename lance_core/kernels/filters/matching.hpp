@@ -44,13 +44,14 @@ MatchedRows match_intervals(const MiniBlocks& page, PieceReader& file, size_t st
 MatchedRows match_intervals(const FlatPage& page, PieceReader& file, size_t start, size_t end,
                             const Intervals& intervals);
 
-// The same for numbers that are in a set; or in none if `is_outside`.
+// Looks up the rows in a set: those match that are in it, or with `is_outside` the others. Null never matches.
+// Throws what `match_intervals` throws.
 MatchedRows match_listed(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
                          bool is_outside);
 MatchedRows match_listed(const FlatPage& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
                          bool is_outside);
 
-// The same for pages with a dictionary: looks up the index of each row.
+// Compares rows of pages with a dictionary: looks up the index of each row.
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
                         const MatchingItems& items);
 MatchedRows match_items(const FlatPage& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items);
