@@ -128,15 +128,16 @@ Bitmap decode_validity(const Stream& stream, const Counts& counts, LevelEncoding
 
 namespace {
 
-// Finds the start of row `skip_rows` and of the row `num_rows` later, and counts values.
+// Finds the start of row `skip_rows` and of the row `num_rows` later. Counts all values, or stops at the latter.
 LANCE_MULTIVERSION void scan_rows(const uint8_t* rep, const uint8_t* def, size_t n, uint16_t max_rep,
-                                  uint16_t max_visible, size_t skip_rows, size_t num_rows, RowRange& range) {
+                                  uint16_t max_visible, size_t skip_rows, size_t num_rows, bool counts_all,
+                                  RowRange& range) {
   size_t last = skip_rows + num_rows;
   size_t rows = 0;
   size_t values = 0;
   bool begun = false;
   bool ended = false;
-  for (size_t i = 0; i < n; i += kWord) {
+  for (size_t i = 0; i < n && (counts_all || !ended); i += kWord) {
     size_t width = std::min(kWord, n - i);
     uint64_t starts = low_bits(width) & ~at_most(rep + 2 * i, width, static_cast<uint16_t>(max_rep - 1));
     uint64_t visible = def == nullptr ? low_bits(width) : at_most(def + 2 * i, width, max_visible);
@@ -164,9 +165,8 @@ LANCE_MULTIVERSION void scan_rows(const uint8_t* rep, const uint8_t* def, size_t
   range.num_values = values;
 }
 
-}  // namespace
-
-RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows) {
+RowRange find_among(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows,
+                    bool counts_all) {
   size_t n = rep.size / 2;
   bool has_def = def.size != 0;
   if (has_def && def.size != rep.size) {
@@ -177,8 +177,24 @@ RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible,
   }
   RowRange range;
   range.entry_begin = range.entry_end = n;
-  scan_rows(rep.data, has_def ? def.data : nullptr, n, max_rep, max_visible, skip_rows, num_rows, range);
+  scan_rows(rep.data, has_def ? def.data : nullptr, n, max_rep, max_visible, skip_rows, num_rows, counts_all, range);
   return range;
+}
+
+}  // namespace
+
+RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows) {
+  return find_among(rep, def, max_rep, max_visible, skip_rows, num_rows, true);
+}
+
+RowRange find_rows_behind(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible, const RowRange& before,
+                          size_t skip_rows, size_t num_rows) {
+  size_t entry = before.entry_end, value = before.value_end;
+  rep = rep.slice(2 * entry, rep.size - 2 * entry);
+  def = def.size == 0 ? def : def.slice(2 * entry, def.size - 2 * entry);
+  RowRange found = find_among(rep, def, max_rep, max_visible, skip_rows, num_rows, false);
+  return {found.entry_begin + entry, found.entry_end + entry, found.value_begin + value, found.value_end + value,
+          before.num_values};
 }
 
 namespace {

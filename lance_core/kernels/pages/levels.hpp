@@ -38,6 +38,11 @@ struct RowRange {
 // begins a row if rep == max_rep. It has a value if def <= max_visible. An empty `def` means that all levels are zero.
 RowRange find_rows(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible, size_t skip_rows, size_t num_rows);
 
+// Finds the entries of `num_rows` rows behind those of `before`, after `skip_rows` whole rows, and reads no levels
+// behind them. `num_values` is that of `before`.
+RowRange find_rows_behind(Bytes rep, Bytes def, uint16_t max_rep, uint16_t max_visible, const RowRange& before,
+                          size_t skip_rows, size_t num_rows);
+
 // Unravels an item layer. `depth_of[d]` is the list depth of level d. Entries deeper than `depth` have no slot here.
 Bitmap item_validity(Bytes def, Bytes depth_of, size_t depth, uint16_t limit);
 

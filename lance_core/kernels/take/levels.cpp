@@ -98,6 +98,12 @@ Bytes joined(const ChunkCells& column, const ListRow& list, const std::vector<Ch
   return {memory.data(), total};
 }
 
+// Returns whether a list is behind another one in the same chunk, of which it needs no other.
+bool is_behind(const ChunkCells& column, const ListRow& before, const ListRow& list) {
+  return list.page == before.page && list.last - list.first == 1 && before.last - before.first == 1 &&
+         column.chunks[list.first] == column.chunks[before.first] && list.skip > before.skip;
+}
+
 }  // namespace
 
 void take_lists(ChunkCells& column, unsigned offset_bits, DecodedRows& result) {
@@ -106,6 +112,8 @@ void take_lists(ChunkCells& column, unsigned offset_bits, DecodedRows& result) {
   std::vector<bool> valid_lists, valid_items;
   std::vector<ChunkCell> items;
   std::vector<Cell> values;
+  const ListRow* last = nullptr;
+  RowRange found;
   for (const ListRow& list : column.lists) {
     if (list.page == nullptr || list.page->lists->offset_bits != offset_bits) {
       corrupt("lists of different types in a column, or none");
@@ -118,7 +126,10 @@ void take_lists(ChunkCells& column, unsigned offset_bits, DecodedRows& result) {
     Bytes reps = joined(column, list, levels, &ChunkLevels::rep, rep),
           defs = joined(column, list, levels, &ChunkLevels::def, def);
     const ListShape& shape = *list.page->lists;
-    RowRange found = find_rows(reps, defs, 1, shape.max_visible, list.skip, 1);
+    found = last != nullptr && is_behind(column, *last, list)
+                ? find_rows_behind(reps, defs, 1, shape.max_visible, found, list.skip - last->skip - 1, 1)
+                : find_rows(reps, defs, 1, shape.max_visible, list.skip, 1);
+    last = &list;
     if (found.num_values != num_values) {
       corrupt("levels describe %zu values where there are %zu", found.num_values, num_values);
     }

@@ -90,7 +90,9 @@ def test_changed_bytes(coding: str, map_after: int, levels: str, seed: int) -> N
 @settings(max_examples=draws(12), deadline=None)
 @given(st.sampled_from(LEVELS), st.sampled_from((32, 64)), st.integers(0, 1 << 30))
 def test_lists_in_any_order(coding: str, map_after: int, levels: str, list_bits: int, seed: int) -> None:
-    """Lists of two files, some of them requested twice, from pages with levels of different meanings."""
+    """Lists of two files, some of them requested twice, from pages with levels of different meanings. Half of the
+    requests are in order: then the search for a list goes on behind the list before.
+    """
     rng = random.Random(seed)
     first = [random_list_page(rng, coding, levels), random_list_page(rng, coding, rng.choice(LEVELS))]
     second = [random_list_page(rng, coding, rng.choice(LEVELS))]
@@ -99,7 +101,11 @@ def test_lists_in_any_order(coding: str, map_after: int, levels: str, list_bits:
     stored = [[value for page in pages for value in page.found] for pages in (first, second)]
     count = rng.randint(1, 40)
     files = [rng.randrange(2) for _ in range(count)]
+    if seed % 2:
+        files.sort()
     rows = [rng.randrange(len(stored[file])) for file in files]
+    if seed % 2:
+        rows = [row for _, row in sorted(zip(files, rows, strict=True))]
     with (
         file_of(bytes_of(first), map_after) as (_, one),
         file_of(bytes_of(second), map_after) as (_, other),
@@ -130,6 +136,8 @@ def test_changed_bytes_of_lists(coding: str, map_after: int, levels: str, seed: 
     for _ in range(rng.randint(1, 4)):
         data[rng.randrange(len(data))] = rng.choice((0, 1, 127, 255, rng.randrange(256)))
     rows = [rng.randrange(page.num_rows) for _ in range(20)]
+    if seed % 2:
+        rows.sort()
     with file_of(bytes(data), map_after) as (_, file):
         take(coding, [([column_of([page], file)], inputs.int64s(rows), None)], 1, len(rows), 32)
 
