@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -221,11 +221,12 @@ class PageCondition:
         return found.cast(pa.uint8()).buffers()[1], bool(null[0].as_py())
 
 
+_WITH_COLUMNS = (Column, ArrowExpression)
+"""Nodes that name columns."""
 _OF_TRUTH = (And, Column, Comparison, IsNull, Literal, Not, Or)
 """Nodes that have a result for all truth values."""
 
 
-@lru_cache(maxsize=64)  # callers repeat filters
 def page_alternatives(expression: Expression) -> tuple[PageCondition, ...]:
     """Return conditions for pages of one column each, of which a row has to meet one; none if there are none.
 
@@ -247,10 +248,9 @@ def page_alternatives(expression: Expression) -> tuple[PageCondition, ...]:
     return tuple(sorted(filter(None, found), key=lambda condition: condition.is_cheap))
 
 
-@lru_cache(maxsize=64)  # as above
 def page_condition(expression: Expression) -> PageCondition | None:
     """Return the condition for pages; None if it is on several columns, or on the child of a struct."""
-    named = [node for node in walk(expression) if isinstance(node, Column | ArrowExpression)]
+    named = [node for node in walk(expression) if isinstance(node, _WITH_COLUMNS)]
     first = named[0] if named else None
     if not isinstance(first, Column) or len(first.path) != 1 or any(node != first for node in named):
         return None
@@ -285,7 +285,8 @@ def _numbers(expression: Expression) -> _Numbers | None:
     kind = _number_type(left.type)
     if kind is None or not right.value.is_valid:
         return None
-    constant = viewed(right.value, pa.from_numpy_dtype(kind)).as_py()
+    value = right.value
+    constant = (viewed(value, pa.from_numpy_dtype(kind)) if pa.types.is_temporal(value.type) else value).as_py()
     interval = _floats(op, kind, constant) if kind.kind == "f" else _integers(op, kind, constant)
     return None if interval is None else _Intervals(kind, (interval,), op == "!=")
 
@@ -298,6 +299,7 @@ def _united(one: _Numbers | None, other: _Numbers | None) -> _Numbers | None:
     return None if one is None or other is None else one.united(other)
 
 
+@lru_cache(maxsize=64)  # callers repeat filters
 def _listed(condition: IsIn) -> _Numbers | None:
     """Return the integers of a list: as intervals if many of them follow one another; see `_numbers`."""
     kind = _number_type(condition.operand.type)
@@ -314,10 +316,17 @@ def _listed(condition: IsIn) -> _Numbers | None:
 
 
 def _integers(op: str, kind: np.dtype[Any], constant: int) -> _Interval | None:
-    least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    least, most = _limits(kind)
     lower = {"=": constant, "!=": constant, ">=": constant, ">": constant + 1}.get(op, least)
     upper = {"=": constant, "!=": constant, "<=": constant, "<": constant - 1}.get(op, most)
     return _Interval(lower, upper) if least <= lower <= upper <= most else None
+
+
+@cache
+def _limits(kind: np.dtype[Any]) -> tuple[int, int]:
+    """Return the least and the greatest number of a type of integers."""
+    limits = np.iinfo(kind)
+    return int(limits.min), int(limits.max)
 
 
 def _floats(op: str, kind: np.dtype[Any], constant: float) -> _Interval | None:
