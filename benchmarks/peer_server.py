@@ -2,10 +2,11 @@
 
     python -m benchmarks.peer_server plain ROOT     streams scanners of the reference library
     python -m benchmarks.peer_server memory URI     fetches a dataset from our server once, then serves it
+    python -m benchmarks.peer_server file URI       the same, but reads it from a file of Arrow
     python -m benchmarks.peer_server bare ROOT      streams scanners of our library
     python -m benchmarks.peer_server search PATH    searches a dataset with our library
 
-A ticket of the first three is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null},
+A ticket of the first four is JSON: {"dataset": name, "batch_size": rows or null, "fragment": index or null},
 perhaps with "columns", "filter" and "limit". The plain server also takes "offsets" (a take), and `{}` for a
 stream without rows. A ticket of the last is JSON with the arguments of `nearest`, the vector in base64; with
 "again" it asks for the latest answer, and nothing is searched. The first line on stdout is the address.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -82,6 +84,32 @@ class MemoryServer(flight.FlightServerBase):
         return flight.RecordBatchStream(pa.RecordBatchReader.from_batches(chosen[0].schema, batches))
 
 
+class FileServer(flight.FlightServerBase):
+    """Server that reads the batches of our server from a file of Arrow, where nothing is encoded: the cost of
+    Flight and of copies out of the page cache.
+    """
+
+    def __init__(self, uri: str) -> None:
+        super().__init__("grpc://127.0.0.1:0")
+        self._source = flight.connect(uri)
+        self._written: dict[str, int] = {}
+
+    def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
+        """Stream all batches of a scan, which is fetched when it is asked for the first time."""
+        asked = json.loads(ticket.ticket)
+        scan = json.dumps({name: asked[name] for name in _FIELDS if asked.get(name) is not None})
+        if scan not in self._written:
+            self._written[scan] = os.memfd_create(scan[:100])  # goes with the process, however that ends
+            stream = self._source.do_get(flight.Ticket(f'{{"scan": {scan}}}'.encode()))
+            with pa.ipc.new_stream(pa.OSFile(self._path(scan), "wb"), stream.schema) as writer:
+                for chunk in stream:
+                    writer.write_batch(chunk.data)
+        return flight.RecordBatchStream(pa.ipc.open_stream(pa.OSFile(self._path(scan))))
+
+    def _path(self, scan: str) -> str:
+        return f"/proc/self/fd/{self._written[scan]}"  # it has no other name
+
+
 class BareServer(flight.FlightServerBase):
     """Server that scans with our library as our server does, and does nothing else: the cost of a service is
     the difference.
@@ -123,6 +151,7 @@ class SearchServer(flight.FlightServerBase):
 _SERVERS = {
     "plain": lambda root: PlainServer(Path(root)),
     "memory": MemoryServer,
+    "file": FileServer,
     "bare": lambda root: BareServer(Path(root)),
     "search": SearchServer,
 }

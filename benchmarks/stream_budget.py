@@ -2,10 +2,15 @@
 
     python -m benchmarks.stream_budget [--only NAMES] [--runs N] [--scale F] [--folder FOLDER]
 
-Streams of the tables of `benchmarks.data` are measured over four servers, each with a client process of its
-own for each request: ours, the plain server over the reference, the server that sends the batches of ours
-from memory, and a bare server over our library. The third shows what Flight costs, the last one what is left
-without a service. Decoding without sending is measured in this process.
+Streams of the tables of `benchmarks.data` are measured over five servers, each with a client process of its
+own for each request:
+
+- ours, and the plain server over the reference,
+- one that sends the batches of ours from memory: what Flight costs,
+- one that reads them from a file of Arrow, where nothing is encoded: what Flight and reading cost,
+- a bare server over our library: what is left without a service.
+
+Decoding without sending is measured in this process.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from benchmarks.data import Dataset, add_folder_option, prepare
 from benchmarks.flight_scan import BATCH_SIZES, Server, plain_name, running, servers
 from benchmarks.targets import Ratio
 
-OURS, MEMORY, BARE = "ours", "from memory", "bare server"
+OURS, MEMORY, FILE, BARE = "ours", "from memory", "from a file", "bare server"
 
 RANGE_ROWS = 1000
 NARROW = ["id", "value"]
@@ -79,6 +84,7 @@ class Peers:
     ours: Peer
     plain: Peer
     memory: Peer
+    file: Peer
     bare: Peer
 
 
@@ -159,6 +165,7 @@ def readers(dataset: Dataset, request: Request, peers: Peers) -> dict[str, Calla
 
     found: dict[str, Callable[[], Taken]] = {OURS: ours}
     found[MEMORY] = lambda: peers.memory.stream({**asked, **request.fields})
+    found[FILE] = lambda: peers.file.stream({**asked, **request.fields})
     found[BARE] = lambda: peers.bare.stream({"dataset": dataset.name, **request.asked()})
     for size in BATCH_SIZES:
         found[plain_name(size)] = partial(plain, size)
@@ -214,11 +221,12 @@ def measure_all(
     memory from then on, and receives everything after it with fewer page faults.
     """
     for request in requests(dataset):
+        file_server = running("file", "benchmarks.peer_server", "file", all_servers[0].uri)
         bare_server = running("bare", "benchmarks.peer_server", "bare", str(dataset.path.parent))
-        with bare_server as bare, with_clients(*all_servers, bare) as peers:
+        with file_server as file, bare_server as bare, with_clients(*all_servers, file, bare) as peers:
             found = measure(readers(dataset, request, peers), runs * request.runs)
         task = f"{dataset.name} {request.name}"
-        best = min(one.seconds for name, one in found.items() if name not in (OURS, MEMORY, BARE))
+        best = min(one.seconds for name, one in found.items() if name not in (OURS, MEMORY, FILE, BARE))
         compared = [Ratio(request.line, task, best / found[OURS].seconds)]
         if request.memory_line is not None:
             compared.append(Ratio(request.memory_line, task, found[MEMORY].seconds / found[OURS].seconds))
