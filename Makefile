@@ -106,7 +106,8 @@ bench: $(DEV_READY) ## compare speed with the reference and with a plain Flight 
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.series --page docs/performance.md
 
-build: $(DEV_READY) ## a wheel in dist/
+# Needs the compiler's tools only, not the environment of developers: users install the wheel elsewhere.
+build: | $(BIN)/cmake ## a wheel in dist/
 	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
 
 clean: ## remove the environment and everything that was built

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,10 +13,10 @@ import pyarrow.fs
 from pyarrow import flight
 
 from flight_client.errors import InvalidInputError, UnsupportedFeatureError
-from flight_client.network.connection import to_json
+from flight_client.reading.arguments import Columns, Condition, check_arguments, sql_columns
 from flight_client.reading.blob_reads import BlobReads
-from flight_client.reading.lookup import MAX_KEYS, Key, Lookup, are_keys, keys_of
 from flight_client.reading.ordering import ColumnOrdering
+from flight_client.reading.row_reads import RowReads
 from flight_client.reading.scanner import RemoteScanner, Selection, Snapshot
 from flight_client.reading.search import DEFAULT_NEAREST, text_fields
 from flight_client.reading.searcher import Searcher
@@ -27,11 +26,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-Columns: TypeAlias = Sequence[str] | Mapping[str, str] | None
-Condition: TypeAlias = str | pc.Expression | None
 
-
-class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[misc]
+class RemoteDataset(Versions, BlobReads, RowReads, arrow.UnionDataset):  # type: ignore[misc]
     """Dataset on a server, at one version. Nothing is transferred before rows are requested.
 
     A filter is SQL text, which the server evaluates, or a `pyarrow.compute` expression. The client sends the
@@ -173,12 +169,12 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         Raises:
             InvalidInputError: an argument is invalid.
         """
-        _check_arguments(ignored)
+        check_arguments(ignored)
         if batch_rows is not None and batch_size not in (None, batch_rows):
             raise InvalidInputError(
                 f"batch_size and batch_rows: expected one of them, found {batch_size} and {batch_rows}"
             )
-        columns = _sql_columns(columns)
+        columns = sql_columns(columns)
         sql, condition = self._and(filter)
         selection = Selection(
             columns=columns,
@@ -263,7 +259,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             raise InvalidInputError(f"{min(arguments, default='column')}: expected a vector q beside it")
         sql, condition = self._and(filter)
         selection = Selection(
-            columns=_sql_columns(columns),
+            columns=sql_columns(columns),
             filter=sql,
             condition=condition,
             limit=k if q is None else None,
@@ -307,7 +303,7 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         """
         sql, condition = self._and(filter)
         selection = Selection(
-            columns=_sql_columns(columns),
+            columns=sql_columns(columns),
             filter=sql,
             condition=condition,
             nearest={**arguments, "column": column, "k": k},
@@ -403,128 +399,6 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
             raise InvalidInputError(f"start and end: expected 0 <= start <= end, found {start} and {end}")
         return self.scanner(columns, offset=start, limit=end - start).to_table()
 
-    def take(
-        self,
-        indices: Any = None,
-        columns: Columns = None,
-        filter: Condition = None,
-        *,
-        row_ids: Any = None,
-        row_addresses: Any = None,
-        blob_handling: str | None = None,
-        **ignored: Any,
-    ) -> pa.Table:
-        """Return single rows in the order of their keys, in one round trip.
-
-        Args:
-            indices: row offsets in the dataset. With a filter, given here or of the dataset: positions among
-                the rows that meet it.
-            columns: see `scanner`.
-            filter: see `scanner`.
-            row_ids, row_addresses: other keys, instead of `indices`.
-            blob_handling: see `scanner`.
-            **ignored: see `scanner`.
-
-        Raises:
-            InvalidInputError: not exactly one kind of keys is given, or a key is out of range.
-        """
-        _check_arguments(ignored)
-        given = {"offsets": indices, "row_ids": row_ids, "row_addresses": row_addresses}
-        keys = {name: values for name, values in given.items() if values is not None}
-        if len(keys) != 1:
-            raise InvalidInputError(f"expected one of indices, row_ids and row_addresses, found {len(keys)}")
-        if self._sql is not None or self._condition is not None or filter is not None:
-            if indices is None:
-                raise InvalidInputError(
-                    "a filtered dataset takes rows by indices only, found row_ids or row_addresses"
-                )
-            return self.scanner(columns, filter, blob_handling=blob_handling).take(keys_of(indices))
-        ((name, values),) = keys.items()
-        numbers = values if are_keys(values) else keys_of(values).to_pylist()
-        if len(numbers) > _MAX_TICKET_KEYS:
-            with self.lookup(columns, key=_KEYS[name], blob_handling=blob_handling) as lookup:
-                return lookup.take(numbers)
-        command: dict[str, Any] = {**self._snapshot.target.fields(), name: numbers}
-        if blob_handling is not None:
-            command["blob_handling"] = blob_handling
-        chosen = _sql_columns(columns)
-        if chosen is not None:
-            command["columns"] = dict(chosen) if isinstance(chosen, Mapping) else list(chosen)
-        ticket = flight.Ticket(to_json({"take": command}))
-        return self._snapshot.connections.call(lambda connection: connection.client.do_get(ticket).read_all())
-
-    def sample(
-        self,
-        num_rows: int,
-        columns: Columns = None,
-        randomize_order: bool = True,
-        *,
-        seed: int | None = None,
-    ) -> pa.Table:
-        """Return rows chosen at random, none twice.
-
-        Args:
-            num_rows: number of rows.
-            columns: see `scanner`.
-            randomize_order: whether the rows come in random order instead of dataset order.
-            seed: the same seed chooses the same rows of the same version, in the same order.
-
-        Raises:
-            InvalidInputError: the dataset has fewer rows, or a column does not exist.
-        """
-        total = self.count_rows()
-        if not 0 <= num_rows <= total:
-            raise InvalidInputError(f"num_rows: expected 0 to {total}, found {num_rows}")
-        indices = random.Random(seed).sample(range(total), num_rows)
-        return self.take(indices if randomize_order else sorted(indices), columns)
-
-    def shuffle(
-        self, seed: int | None = None, columns: Columns = None, *, batch_rows: int = 1024
-    ) -> Iterator[pa.RecordBatch]:
-        """Return all rows in random order, each once: an epoch of a training.
-
-        The order of all rows is drawn first and takes 16 bytes of memory per row. Batches are requested one
-        by one, on one stream.
-
-        Args:
-            seed: the same seed gives the same order of the same version and filter.
-            columns: see `scanner`.
-            batch_rows: number of rows in each batch but the last one.
-
-        Raises:
-            InvalidInputError: `batch_rows` is out of range, or a column does not exist.
-        """
-        if not isinstance(batch_rows, int) or not 0 < batch_rows <= MAX_KEYS:
-            raise InvalidInputError(f"batch_rows: expected 1 to {MAX_KEYS}, found {batch_rows!r}")
-        initializer = "system" if seed is None else seed
-        if self._sql is None and self._condition is None:
-            key: Key = "_rowoffset"
-            keys = pc.array_sort_indices(pc.random(self._snapshot.num_rows, initializer=initializer))
-        else:
-            key = "_rowaddr"
-            found = self.scanner([], with_row_address=True).to_table()[key]
-            keys = found.take(pc.array_sort_indices(pc.random(len(found), initializer=initializer)))
-        chosen = _sql_columns(columns)
-        return _looked_up(self._snapshot, chosen, key, keys, batch_rows)
-
-    def lookup(
-        self, columns: Columns = None, *, key: Key = "_rowoffset", blob_handling: str | None = None
-    ) -> Lookup:
-        """Return a stream for many takes. The server keeps the files of the takes open.
-
-        Args:
-            columns: see `scanner`.
-            key: kind of the keys: `_rowoffset` (positions in dataset order), `_rowid` or `_rowaddr`.
-            blob_handling: see `scanner`.
-
-        Raises:
-            UnsupportedFeatureError: the dataset is filtered.
-        """
-        if self._sql is not None or self._condition is not None:
-            raise UnsupportedFeatureError("a filtered dataset has no lookup, use take(indices, filter=...)")
-        snapshot = self._snapshot
-        return Lookup(snapshot.connections, snapshot.target, _sql_columns(columns), key, blob_handling)
-
     def count_rows(self, filter: Condition = None, **ignored: Any) -> int:
         """Return the number of rows; arguments are those of `scanner`."""
         if filter is None and self._sql is None and self._condition is None:
@@ -591,15 +465,6 @@ class RemoteDataset(Versions, BlobReads, arrow.UnionDataset):  # type: ignore[mi
         return None
 
 
-def _looked_up(
-    snapshot: Snapshot, columns: Columns, key: Key, keys: pa.Array | pa.ChunkedArray, batch_rows: int
-) -> Iterator[pa.RecordBatch]:
-    """Yield batches of `batch_rows` rows for the keys."""
-    with Lookup(snapshot.connections, snapshot.target, columns, key) as lookup:
-        for start in range(0, len(keys), batch_rows):
-            yield from lookup.take(keys.slice(start, batch_rows)).to_batches()
-
-
 def _without_rows(schema: pa.Schema) -> arrow.Dataset:
     """Return a dataset that raises an error when C++ code of Arrow reads it and bypasses our methods.
 
@@ -615,25 +480,6 @@ def _unpickled(snapshot: Snapshot, condition: pc.Expression | None, sql: str | N
 
 
 _MAX_SHOWN_COLUMNS = 50
-
-_MAX_TICKET_KEYS = 40_000
-"""Largest number of keys in a ticket: a command has at most 1 MiB, and a key up to 20 digits."""
-
-_KEYS: dict[str, Key] = {"offsets": "_rowoffset", "row_ids": "_rowid", "row_addresses": "_rowaddr"}
-
-_OF_ARROW = {
-    "batch_readahead",
-    "fragment_readahead",
-    "fragment_scan_options",
-    "use_threads",
-    "cache_metadata",
-    "memory_pool",
-}
-
-
-def _check_arguments(ignored: Mapping[str, Any]) -> None:
-    if unknown := ignored.keys() - _OF_ARROW:
-        raise TypeError(f"unexpected argument {min(unknown)!r}")
 
 
 def _orderings(order_by: Sequence[str | ColumnOrdering] | None) -> tuple[ColumnOrdering, ...]:
@@ -651,15 +497,3 @@ def _orderings(order_by: Sequence[str | ColumnOrdering] | None) -> tuple[ColumnO
         raise InvalidInputError(
             f"order_by: expected names or ColumnOrdering, found {list(order_by or ())!r}"
         ) from None
-
-
-def _sql_columns(columns: Any) -> Columns:
-    """Return columns in the form that the server expects. Arrow would allow expressions, too."""
-    if isinstance(columns, Mapping):
-        for name, value in columns.items():
-            if not isinstance(value, str):
-                raise InvalidInputError(f"column {name!r}: expected SQL text, found {type(value).__name__}")
-        return dict(columns)
-    if isinstance(columns, str):
-        raise InvalidInputError(f"columns: expected a list of names, or SQL by name, found {columns!r}")
-    return None if columns is None else list(columns)

@@ -99,8 +99,9 @@ class Service:
         self.turns = Turns(self.processors)
         set_worker_niceness(_WORKER_NICENESS)
         # Half for rows decoded ahead, a quarter each for manifests and for memory kept for reuse. Open files
-        # come on top: of 10,000 fragments none stays open if the cache has room for fewer.
+        # come on top: of 10,000 fragments none stays open if the cache has room for fewer. So do indices.
         self._session = Session(
+            index_cache_size_bytes=settings.memory_limit // 2,
             metadata_cache_size_bytes=settings.memory_limit // 4,
             memory_limit_bytes=settings.memory_limit // 2,
             verify_checksums=settings.verify_checksums,

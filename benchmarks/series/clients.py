@@ -1,29 +1,19 @@
-"""Series of clients: many at once read from our server, or from the plain server over the reference.
-
-    python -m benchmarks.series.clients URI TICKET CLIENTS
-
-is one process of clients. It starts when a line arrives on stdin, and prints how many streams its clients
-read.
-"""
+"""Series of clients: many at once read from our server, or from the plain server over the reference."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-
-from pyarrow import flight
 
 from benchmarks.data import write_if_missing
 from benchmarks.flight_scan import Server, running
 from benchmarks.series.local import RANGE_ROWS, range_condition, write_rows
 from benchmarks.series.measured import Point, Series
-from benchmarks.touch import touch_batch
 
 _ROWS = 1_000_000
 _SECONDS = 1.5
@@ -44,44 +34,53 @@ def _measure(folder: Path, clients: int, runs: int) -> Iterator[Point]:
     with (
         running("ours", "flight_server.cli", "serve", str(folder), "--port", "0", *_WITHOUT_LIMITS) as ours,
         running("plain", "benchmarks.peer_server", "plain", str(folder)) as plain,
+        _clients_of(ours, clients) as our_clients,
+        _clients_of(plain, clients) as plain_clients,
     ):
         for task, fields in asked.items():
-            tickets = (
-                (ours, {"scan": {"dataset": name, **fields}}),
-                (plain, {"dataset": name, "fragment": None, "batch_size": None, **fields}),
+            competitors = (
+                ("ours", our_clients, {"scan": {"dataset": name, **fields}}),
+                ("plain", plain_clients, {"dataset": name, "fragment": None, "batch_size": None, **fields}),
             )
             times: dict[str, list[float]] = {"ours": [], "plain": []}
             for number in range(-1, runs):
-                for server, ticket in tickets if number % 2 else reversed(tickets):
-                    taken = _seconds_per_stream(server, ticket, clients)
+                for server, processes, ticket in competitors if number % 2 else reversed(competitors):
+                    taken = _seconds_per_stream(processes, ticket)
                     if number >= 0:
-                        times[server.name].append(taken)
+                        times[server].append(taken)
             yield Point(clients, task, median(times["ours"]), median(times["plain"]))
 
 
-def _seconds_per_stream(server: Server, ticket: Mapping[str, object], clients: int) -> float:
-    """Let the clients read the stream over and over; return the time divided by the number of streams."""
-    processes = min(clients, _PROCESSES)
-    shares = [clients // processes + (index < clients % processes) for index in range(processes)]
-    running = [
+@contextmanager
+def _clients_of(server: Server, clients: int) -> Iterator[list[subprocess.Popen[str]]]:
+    """Start the processes of the clients. They serve all tasks: each start takes as long as a run."""
+    num_processes = min(clients, _PROCESSES)
+    shares = [clients // num_processes + (index < clients % num_processes) for index in range(num_processes)]
+    command = [sys.executable, "-m", "benchmarks.series.reading_clients", server.uri]
+    processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.series.clients", server.uri, json.dumps(ticket), str(share)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [*command, str(share), str(_SECONDS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for share in shares
     ]
-    for each in running:
-        _line_of(each)  # all are connected before any of them begins
-    for each in running:
-        assert each.stdin is not None
-        each.stdin.write("\n")
-        each.stdin.flush()
-    rates = [float(_line_of(each)) for each in running]
-    for each in running:
-        each.wait()
-    return 1 / sum(rates)
+    try:
+        for process in processes:
+            _line_of(process)  # all are ready before any of them begins
+        yield processes
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+def _seconds_per_stream(processes: list[subprocess.Popen[str]], ticket: Mapping[str, object]) -> float:
+    """Let the clients read the stream over and over; return the time divided by the number of streams."""
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(ticket) + "\n")
+        process.stdin.flush()
+    return 1 / sum(float(_line_of(process)) for process in processes)
 
 
 def _line_of(process: subprocess.Popen[str]) -> str:
@@ -92,39 +91,6 @@ def _line_of(process: subprocess.Popen[str]) -> str:
     return line
 
 
-def main(uri: str, ticket: str, clients: int) -> None:
-    """Read the stream with as many connections as there are clients; print the streams of a second."""
-    connections = [flight.connect(uri) for _ in range(clients)]
-    for connection in connections:
-        _read(connection, ticket)
-    print("ready", flush=True)
-    sys.stdin.readline()
-    began = time.perf_counter()
-    counts = [0] * clients
-
-    def read_on(index: int) -> None:
-        while time.perf_counter() - began < _SECONDS:
-            _read(connections[index], ticket)
-            counts[index] += 1
-
-    threads = [threading.Thread(target=read_on, args=[index]) for index in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    print(sum(counts) / (time.perf_counter() - began), flush=True)
-
-
-def _read(client: flight.FlightClient, ticket: str) -> None:
-    for chunk in client.do_get(flight.Ticket(ticket.encode())):
-        touch_batch(chunk.data)
-
-
 SERIES = (
-    Series(
-        "clients", "clients", "the plain server", (1, 4, 16, 64, 128), "elapsed time per stream", _measure
-    ),
+    Series("clients", "clients", "the plain server", (1, 8, 32, 128), "elapsed time per stream", _measure),
 )
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

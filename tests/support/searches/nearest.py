@@ -12,6 +12,9 @@ from support.twins import vectors as twin
 
 Vectors = npt.NDArray[np.generic]
 
+QUERY = [1.0, 0.0, -1.0, 2.0, 0.0, 1.0]
+"""Query of vectors of six numbers, such as those of `lattice`."""
+
 
 def vector_array(vectors: Vectors, nulls: npt.NDArray[np.bool_] | None = None) -> pa.FixedSizeListArray:
     """Return vectors as a column, null where `nulls` is true."""

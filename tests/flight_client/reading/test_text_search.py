@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from google.protobuf.any_pb2 import Any as Any_
 from pyarrow import flight
 
 import flight_client
@@ -18,6 +17,7 @@ from flight_client import InvalidInputError, RemoteDataset, UnsupportedFeatureEr
 from flight_server.proto.command_pb2 import Command
 from lance_core.api.query import MatchQuery, PhraseQuery
 from support.clients.command_line import run_verb
+from support.clients.commands import command_ticket
 from support.searches.texts import random_rows
 from support.servers.server import serving
 
@@ -73,11 +73,9 @@ def test_plain_clients(local: lance_core.LanceDataset, server: str) -> None:
     message = Command()
     message.scan.dataset = "texts"
     message.scan.full_text_query = json.dumps(query)
-    packed = Any_()
-    packed.Pack(message)
     text = json.dumps({"scan": {"dataset": "texts", "full_text_query": query}}).encode()
     with flight.connect(server) as client:
-        for command in (text, packed.SerializeToString()):
+        for command in (text, command_ticket(message).ticket):
             info = client.get_flight_info(flight.FlightDescriptor.for_command(command))
             assert len(info.endpoints) == 1
             assert client.do_get(info.endpoints[0].ticket).read_all() == local.to_table(full_text_query=query)
