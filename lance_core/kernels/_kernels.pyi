@@ -894,6 +894,18 @@ def match_listed(
     `match_intervals`.
     """
 
+def match_remainder(
+    piece: tuple[MiniBlocks | FlatPage, PieceReader, int, int],
+    bits: int,
+    is_signed: bool,
+    divisor: int,
+    rest: int,
+    is_outside: bool,
+) -> tuple[Block, int] | None:
+    """Return which rows of a piece have the remainder `rest`, given in the bits of the integers; or if
+    `is_outside`, another remainder. See `remainders` and `match_intervals`.
+    """
+
 def match_items(
     piece: tuple[MiniBlocks | FlatPage, PieceReader, int, int], items: _Bytes, null: bool
 ) -> tuple[Block, int] | None:

@@ -92,9 +92,7 @@ void bind_byte_functions(nb::module_& m) {
   m.def(
       "remainders",
       [](nb::handle numbers, unsigned bits, bool is_signed, uint64_t divisor) {
-        if (bits != 8 && bits != 16 && bits != 32 && bits != 64) throw nb::value_error("integers of other bits");
-        uint64_t most = (~uint64_t{0} >> (64 - bits)) >> (is_signed ? 1 : 0);
-        if (divisor == 0 || divisor > most) throw nb::value_error("a divisor out of the range of the integers");
+        require_divisor(bits, is_signed, divisor);
         Source source(numbers);
         return without_gil([&] { return remainders(source.bytes(), bits, is_signed, divisor); });
       },

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/bits.hpp"
+#include "base/divisor.hpp"
 #include "filters/test_each.hpp"
 
 namespace lance {
@@ -91,6 +92,28 @@ void find_items(const uint8_t* data, size_t count, Bytes items, uint64_t* words)
       word |= static_cast<uint64_t>(items.data[index] != 0) << k;
     }
     words[i / 64] = word;
+  }
+}
+
+template <class T>
+void find_remainders(const uint8_t* data, size_t count, const Divisor& divisor, T rest, uint64_t* words) {
+  for (size_t i = 0; i < count; i += 64) {
+    uint64_t word = 0;
+    for (size_t k = 0, n = std::min<size_t>(64, count - i); k < n; ++k) {
+      word |= static_cast<uint64_t>(divisor.remainder(number_at<T>(data, i + k)) == rest) << k;
+    }
+    words[i / 64] = word;
+  }
+}
+
+template <class Signed>
+void find_remainders(const uint8_t* data, size_t count, const Divisor& divisor, const Remainder& wanted,
+                     uint64_t* words) {
+  using Unsigned = std::make_unsigned_t<Signed>;
+  if (wanted.is_signed) {
+    find_remainders<Signed>(data, count, divisor, static_cast<Signed>(wanted.rest), words);
+  } else {
+    find_remainders<Unsigned>(data, count, divisor, static_cast<Unsigned>(wanted.rest), words);
   }
 }
 
@@ -183,6 +206,24 @@ MatchedRows match_set(const Pages& page, PieceReader& file, size_t start, size_t
                       [&](const uint8_t* data, size_t count, uint64_t* words) { numbers.find(data, count, words); });
 }
 
+template <class Pages>
+MatchedRows match_remainders(const Pages& page, PieceReader& file, size_t start, size_t end, const Remainder& wanted) {
+  Divisor divisor(wanted.divisor);
+  return match_blocks(page, file, start, end, wanted.bits / 8, false, wanted.is_outside,
+                      [&](const uint8_t* data, size_t count, uint64_t* words) {
+                        switch (wanted.bits) {
+                          case 8:
+                            return find_remainders<int8_t>(data, count, divisor, wanted, words);
+                          case 16:
+                            return find_remainders<int16_t>(data, count, divisor, wanted, words);
+                          case 32:
+                            return find_remainders<int32_t>(data, count, divisor, wanted, words);
+                          default:
+                            return find_remainders<int64_t>(data, count, divisor, wanted, words);
+                        }
+                      });
+}
+
 // Decodes the indices of a page with a dictionary, and looks up each.
 template <class Pages>
 MatchedRows match_indices(const Pages& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items) {
@@ -226,6 +267,16 @@ MatchedRows match_listed(const MiniBlocks& page, PieceReader& file, size_t start
 MatchedRows match_listed(const FlatPage& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
                          bool is_outside) {
   return match_set(page, file, start, end, numbers, is_outside);
+}
+
+MatchedRows match_remainder(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Remainder& remainder) {
+  return match_remainders(page, file, start, end, remainder);
+}
+
+MatchedRows match_remainder(const FlatPage& page, PieceReader& file, size_t start, size_t end,
+                            const Remainder& remainder) {
+  return match_remainders(page, file, start, end, remainder);
 }
 
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,

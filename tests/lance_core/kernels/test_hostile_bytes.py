@@ -271,6 +271,9 @@ CASES = {
         lambda d: matched_rows(d, None, is_listed=True),
         struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4)),
     ),
+    "match_remainder": Case(
+        lambda d: matched_rows(d, None, divisor=2), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4))
+    ),
     "match_items": Case(
         lambda d: matched_rows(d, bytes([0, 1, 1])), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, 0, 0, 2, 1)
     ),
