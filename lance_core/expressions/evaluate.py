@@ -14,7 +14,7 @@ from lance_core.encodings.values import uncut
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.arithmetic import ARITHMETIC
 from lance_core.expressions.casts import cast, try_cast
-from lance_core.expressions.comparisons import Datum, compare, is_in
+from lance_core.expressions.comparisons import Datum, compare, is_in, true_only
 from lance_core.expressions.functions import FUNCTIONS
 from lance_core.expressions.patterns import like
 from lance_core.expressions.tree import (
@@ -61,8 +61,7 @@ class _TooLargeError(Exception):
 
 def passing(expression: Expression, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Return for each row whether the condition is true. The result has no nulls: null counts as false."""
-    result = evaluate(expression, batch)
-    return pc.fill_null(result, scalar_of(False)) if result.null_count else result
+    return true_only(evaluate(expression, batch))
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> pa.Array:

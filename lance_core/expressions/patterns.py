@@ -111,8 +111,8 @@ def _matching(text: Datum, segments: list[Segment], at_start: bool, at_end: bool
 
 
 def parts_of_texts(text: pa.Array) -> tuple[pa.Buffer, pa.Buffer | bytes, int, int]:
-    """Return the offsets of texts, their bytes, their number, and the bits of an offset."""
-    bits = 32 if types.is_string(text.type) else 64
+    """Return the offsets of texts or binaries, their bytes, their number, and the bits of an offset."""
+    bits = 64 if types.is_large_string(text.type) or types.is_large_binary(text.type) else 32
     _, offsets, data = text.buffers()
     offsets = pa.py_buffer(bytes(8)) if offsets is None else offsets.slice(bits // 8 * text.offset)
     return offsets, data or b"", len(text), bits

@@ -1,7 +1,8 @@
 """Comparisons of a function of a column with a constant, as comparisons of the column itself.
 
-`round(x) = 3` holds for the numbers from 2.5 to 3.5, and `CAST(i AS STRING) = '77'` for the integer 77. A
-comparison of the column is evaluated on encoded pages; statistics and indices answer it, too.
+`round(x) = 3` holds for the numbers from 2.5 to 3.5, `abs(x) < 2` for those between -2 and 2, and
+`CAST(i AS STRING) = '77'` for the integer 77. A comparison of the column is evaluated on encoded pages;
+statistics and indices answer it, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.types as types
 
 from lance_core.expressions.coercion import is_string
+from lance_core.expressions.comparisons import FLIPPED
 from lance_core.expressions.tree import (
     And,
     Call,
@@ -78,6 +80,8 @@ def compared(condition: Comparison) -> Expression:
     argument = left.arguments[0]
     if not isinstance(argument, Column) or argument.type != left.type:
         return condition
+    if left.function == "abs" and types.is_floating(left.type):
+        return _of_size(op, argument, constant.value) or condition
     edges = _edges(left, constant.value)
     if edges is None:
         return condition
@@ -122,6 +126,21 @@ def _integer(text: str, data_type: pa.DataType) -> int | None:
     number = int(text)
     limits = np.iinfo(data_type.to_pandas_dtype())
     return number if str(number) == text and limits.min <= number <= limits.max else None
+
+
+def _of_size(op: str, column: Column, size: pa.Scalar) -> Expression | None:
+    """Return the condition that a float without its sign compares with a size in this way; None for NaN.
+
+    NaN is greater than every other number, with a sign or without.
+    """
+    number = size.as_py()
+    if math.isnan(number):
+        return None
+    if number < 0 and op in ("=", "!="):
+        return _never(column) if op == "=" else Not(_never(column))
+    mirrored = Comparison(FLIPPED[op], column, Literal(scalar_of(-number, size.type)))
+    join = Or if op in ("=", ">", ">=") else And
+    return join((Comparison(op, column, Literal(size)), mirrored))
 
 
 def _edges(call: Call, constant: pa.Scalar) -> _Edges | None:

@@ -10,8 +10,16 @@ import pyarrow as pa
 
 from lance_core import kernels
 from lance_core.encodings.v2_1.layouts.direct import DecodedRows, direct_array
+from lance_core.encodings.values import fixed_bits
 from lance_core.file.row_runs import Rows
 from lance_core.process.counters import PAGE_READS
+
+NUMBERS_SHARE = 1 / 8
+"""Share of the rows of a block from which on decoding all numbers costs less than picking single ones.
+
+A kernel unpacks many numbers at a time, and drops those that are not wanted.
+"""
+_NUMBER_BITS = 128
 
 
 class PageRange(NamedTuple):
@@ -32,6 +40,11 @@ class PageRange(NamedTuple):
     def array(self, rows: DecodedRows) -> pa.Array:
         """Return the array of these rows from the result of the kernel."""
         return direct_array(rows, self.leaf_type, self.list_type)
+
+
+def has_short_values(arrow_type: pa.DataType) -> bool:
+    """Return whether values are numbers, or as short as numbers, with one width."""
+    return 0 < fixed_bits(arrow_type) <= _NUMBER_BITS
 
 
 @dataclass(frozen=True, slots=True)

@@ -348,6 +348,51 @@ def split_part(
     arguments are those of `match_like`.
     """
 
+def replace_text(
+    offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int, part: bytes, by: bytes
+) -> tuple[Block, Block]:
+    """Return texts with `by` in place of each `part`, which is not empty, as offsets and bytes.
+
+    Parts are looked for from the start of a text, and do not overlap. The other arguments are those of
+    `match_like`. OffsetOverflow is raised if the result has more bytes than its offsets can count.
+    """
+
+def join_texts(
+    operands: Sequence[tuple[_Bytes | None, _Bytes]], num_values: int, offset_bits: int
+) -> tuple[Block, Block]:
+    """Return for each row the texts of all operands one after the other, as offsets and bytes.
+
+    An operand is the offsets and the bytes of its texts; or None and the text of all rows. OffsetOverflow is
+    raised if the result has more bytes than its offsets can count.
+    """
+
+def count_characters(offsets: _Bytes, data: _Bytes, num_values: int, offset_bits: int) -> Block:
+    """Return how many characters each text has, as integers of `offset_bits`.
+
+    The arguments are those of `match_like`.
+    """
+
+def compare_floats(left: _Bytes, right: _Bytes, bits: int, is_less: bool, is_negated: bool) -> Block:
+    """Return a bit per row: whether the left float equals the right one, or if `is_less`, is less.
+
+    NaN equals NaN and is the greatest number. `is_negated` exchanges the results. The bits after the last row
+    are zero.
+    """
+
+def lists_with(offsets: _Bytes, num_lists: int, offset_bits: int, found: _Bytes) -> Block:
+    """Return a bit per list: whether it has an item whose bit is set in `found`.
+
+    The first bit is that of the first item of the first list.
+    """
+
+def list_places(offsets: _Bytes, num_lists: int, offset_bits: int, indices: _Bytes) -> tuple[Block, Block]:
+    """Return of each list the place of an item, counted from the first item of the first list, as int64, and
+    a bit that says whether the list has the item.
+
+    Args:
+        indices: Int64, one for each list or one for all: the item, counted from 1 on, or from -1 backwards.
+    """
+
 def field_totals(message: _Bytes, path: Sequence[int]) -> tuple[int, int]:
     """Return the number of fields of a protobuf message at a path of field numbers, and the sum of their
     values, which is 0 unless they are varints.
@@ -847,6 +892,18 @@ def match_listed(
 ) -> tuple[Block, int] | None:
     """Return which rows of a piece have numbers of a set, or none of it if `is_outside`; see
     `match_intervals`.
+    """
+
+def match_remainder(
+    piece: tuple[MiniBlocks | FlatPage, PieceReader, int, int],
+    bits: int,
+    is_signed: bool,
+    divisor: int,
+    rest: int,
+    is_outside: bool,
+) -> tuple[Block, int] | None:
+    """Return which rows of a piece have the remainder `rest`, given in the bits of the integers; or if
+    `is_outside`, another remainder. See `remainders` and `match_intervals`.
     """
 
 def match_items(

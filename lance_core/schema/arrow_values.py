@@ -66,14 +66,17 @@ def bytes_of(array: pa.Array) -> pa.Buffer:
     return data.slice(array.offset * width, len(array) * width)
 
 
-def offsets_of(text: pa.Array) -> npt.NDArray[np.integer]:
-    """Return the offsets of the values of a type of texts or bytes with offsets."""
-    is_large = types.is_large_string(text.type) or types.is_large_binary(text.type)
-    offsets = text.buffers()[1]
-    if offsets is None or not len(text):
-        return np.zeros(len(text) + 1, np.int32)
+_HAVE_LARGE_OFFSETS = (types.is_large_string, types.is_large_binary, types.is_large_list)
+
+
+def offsets_of(array: pa.Array) -> npt.NDArray[np.integer]:
+    """Return the offsets of the values of a type of texts, bytes or lists with offsets."""
+    is_large = any(is_kind(array.type) for is_kind in _HAVE_LARGE_OFFSETS)
+    offsets = array.buffers()[1]
+    if offsets is None or not len(array):
+        return np.zeros(len(array) + 1, np.int32)
     found: npt.NDArray[np.integer] = np.frombuffer(offsets, np.int64 if is_large else np.int32)
-    return found[text.offset : text.offset + len(text) + 1]
+    return found[array.offset : array.offset + len(array) + 1]
 
 
 def from_zero(text: pa.Array) -> pa.Array:

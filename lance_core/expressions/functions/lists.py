@@ -9,15 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as types
 
-from lance_core.encodings.values import flatten_lists, take_values
+from lance_core import kernels
+from lance_core.encodings.values import take_values
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.builders import cast
 from lance_core.expressions.coercion import common_type, exact_literal, is_list
 from lance_core.expressions.column_names import child_type
-from lance_core.expressions.comparisons import Datum, compare, is_in
+from lance_core.expressions.comparisons import Datum, compare, is_in, true_only
 from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
 from lance_core.expressions.tree import Expression, Literal
-from lance_core.schema.arrow_values import array_of, numbers_of, scalar_of
+from lance_core.schema.arrow_values import array_of, bytes_of, numbers_of, offsets_of, scalar_of
 
 
 def _as_list(name: str, argument: Expression) -> Expression:
@@ -45,15 +46,28 @@ def _bind_element(name: str, arguments: Sequence[Expression]) -> Bound:
 
 def _element(lists: Datum, index: Datum) -> Datum:
     """Return the element at an index from 1, or from -1 backwards; null if the list has none."""
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    starts = np.cumsum(lengths) - lengths
-    if isinstance(index, pa.Scalar):
-        wanted = np.full(len(lists), index.as_py() or 0, np.int64)
-    else:
-        wanted = pc.fill_null(index, 0).to_numpy(zero_copy_only=False)
-    inside = (wanted != 0) & (np.abs(wanted) <= lengths)
-    positions = starts + np.where(wanted > 0, wanted - 1, lengths + wanted)
-    return take_values(flatten_lists(lists), pa.array(positions, mask=~inside))
+    items, offsets = _items(lists)
+    indices = pa.repeat(index, 1) if isinstance(index, pa.Scalar) else index
+    indices = bytes_of(pc.fill_null(indices, scalar_of(0)))
+    places, has_item = kernels.list_places(*offsets, indices)
+    has = pa.BooleanArray.from_buffers(pa.bool_(), len(lists), [None, pa.py_buffer(has_item)])
+    if lists.null_count:
+        has = pc.and_(has, lists.is_valid())
+    # Arrow takes values at places without nulls in a fifth of the time.
+    is_number = types.is_primitive(items.type) and len(items)
+    validity = None if is_number else has.buffers()[1]
+    places = pa.Array.from_buffers(pa.int64(), len(lists), [validity, pa.py_buffer(places)])
+    found = take_values(items, places)
+    return pc.if_else(has, found, scalar_of(None, items.type)) if is_number else found
+
+
+def _items(lists: pa.Array) -> tuple[pa.Array, tuple[pa.Buffer, int, int]]:
+    """Return the items of all lists, those of null lists included, and the offsets of the lists for kernels:
+    as bytes, with the number of lists and the bits of an offset.
+    """
+    offsets = offsets_of(lists)
+    first, last = int(offsets[0]), int(offsets[-1])
+    return lists.values.slice(first, last - first), (pa.py_buffer(offsets), len(lists), 8 * offsets.itemsize)
 
 
 def _value_in(name: str, operand: Expression, value: Expression) -> tuple[Expression, Expression]:
@@ -76,30 +90,29 @@ def _bind_has(name: str, arguments: Sequence[Expression]) -> Bound:
     return _value_in(name, _as_list(name, arguments[0]), arguments[1]), pa.bool_()
 
 
-def _owners(lists: Datum) -> np.ndarray:
-    """Return for each flattened element the row of its list."""
-    lengths = numbers_of(pc.fill_null(pc.list_value_length(lists).cast(pa.int64()), scalar_of(0)))
-    return np.repeat(np.arange(len(lists)), lengths)
+def _owners(lists: pa.Array) -> pa.Array:
+    """Return for each item of `_items` the row of its list."""
+    return array_of(np.repeat(np.arange(len(lists)), np.diff(offsets_of(lists))))
 
 
-def _rows_with(lists: Datum, found: Datum) -> Datum:
-    """Return whether each list has an element for which `found`; null for a null list."""
-    rows = np.zeros(len(lists), bool)
-    rows[_owners(lists)[numbers_of(pc.fill_null(found, scalar_of(False)))]] = True
-    return array_of(rows, numbers_of(pc.is_valid(lists)))
+def _matching_items(lists: pa.Array, value: Datum) -> pa.BooleanArray:
+    """Return whether each item of `_items` equals the value, or the value in the row of its list."""
+    value = value if isinstance(value, pa.Scalar) else value.take(_owners(lists))
+    return compare("=", _items(lists)[0], value)
 
 
-def _matches(lists: Datum, value: Datum) -> Datum:
-    values = lists.flatten()
-    if not isinstance(value, pa.Scalar):
-        value = value.take(pa.array(_owners(lists)))
-    return compare("=", values, value)
+def _rows_with(lists: pa.Array, found: pa.BooleanArray) -> pa.BooleanArray:
+    """Return whether each list has one of the items that are `found`; null for a null list."""
+    bits = true_only(found).buffers()[1]
+    rows = kernels.lists_with(*_items(lists)[1], bits or b"")
+    validity = lists.is_valid().buffers()[1] if lists.null_count else None
+    return pa.Array.from_buffers(pa.bool_(), len(lists), [validity, pa.py_buffer(rows)])
 
 
 def _has(lists: Datum, value: Datum) -> Datum:
     if isinstance(value, pa.Scalar) and not value.is_valid:
         return pa.nulls(len(lists), pa.bool_())
-    found = _rows_with(lists, _matches(lists, value))
+    found = _rows_with(lists, _matching_items(lists, value))
     return (
         found
         if isinstance(value, pa.Scalar)
@@ -125,7 +138,7 @@ def _bind_has_values(name: str, arguments: Sequence[Expression]) -> Bound:
 def _has_any(lists: Datum, wanted: pa.Scalar) -> Datum:
     if not wanted.is_valid:
         return pa.nulls(len(lists), pa.bool_())
-    return _rows_with(lists, is_in(lists.flatten(), wanted.values.drop_null(), False))
+    return _rows_with(lists, is_in(_items(lists)[0], wanted.values.drop_null(), False))
 
 
 def _has_all(lists: Datum, wanted: pa.Scalar) -> Datum:
@@ -133,7 +146,7 @@ def _has_all(lists: Datum, wanted: pa.Scalar) -> Datum:
         return pa.nulls(len(lists), pa.bool_())
     result = pc.if_else(pc.is_valid(lists), pa.scalar(True), pa.scalar(None, pa.bool_()))
     for value in wanted.values.unique():
-        found = pc.is_null(lists.flatten()) if not value.is_valid else _matches(lists, value)
+        found = pc.is_null(_items(lists)[0]) if not value.is_valid else _matching_items(lists, value)
         result = pc.and_(result, _rows_with(lists, found))
     return result
 
@@ -144,14 +157,12 @@ def _bind_position(name: str, arguments: Sequence[Expression]) -> Bound:
 
 def _position(lists: Datum, value: Datum) -> Datum:
     """Return the index from 1 of the first element that equals the value; null if there is none."""
-    owners = _owners(lists)
-    found = np.flatnonzero(pc.fill_null(_matches(lists, value), False).to_numpy(zero_copy_only=False))
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-    starts = np.cumsum(lengths) - lengths
-    rows, first = np.unique(owners[found], return_index=True)
+    found = np.flatnonzero(numbers_of(true_only(_matching_items(lists, value))))
+    rows, first = np.unique(numbers_of(_owners(lists))[found], return_index=True)
+    offsets = offsets_of(lists)
     positions = np.zeros(len(lists), np.uint64)
-    positions[rows] = found[first] - starts[rows] + 1
-    return pa.array(positions, mask=positions == 0)
+    positions[rows] = found[first] - (offsets[rows] - offsets[0]) + 1
+    return array_of(positions, (positions > 0) & numbers_of(lists.is_valid()))
 
 
 def _bind_extreme(name: str, arguments: Sequence[Expression]) -> Bound:
@@ -166,7 +177,7 @@ def _extreme(order: str) -> Callable[[Datum], Datum]:
     """Return the greatest or least element that is not null; NaN is the greatest number."""
 
     def compute(lists: Datum) -> Datum:
-        values, owners = lists.flatten(), pa.array(_owners(lists))
+        values, owners = _items(lists)[0], _owners(lists)
         table = pa.table({"row": owners, "value": values}).filter(pc.is_valid(values))
         # Arrow sorts NaN after all numbers, in ascending and in descending order. The greatest element is
         # therefore the last of an ascending order.
@@ -176,7 +187,8 @@ def _extreme(order: str) -> Callable[[Datum], Datum]:
         chosen = np.flatnonzero(edge[: len(rows)])
         positions = np.full(len(lists), -1, np.int64)
         positions[rows[chosen]] = chosen
-        return table["value"].combine_chunks().take(pa.array(positions, mask=positions < 0))
+        has_item = (positions >= 0) & numbers_of(lists.is_valid())
+        return table["value"].combine_chunks().take(array_of(positions, has_item))
 
     return compute
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +33,9 @@ from lance_core.schema.arrow_values import scalar_of
 
 _MOST_PADDING = 1 << 16
 """Maximum length of padded text and maximum count of `repeat`, so that a filter cannot fill the memory."""
+
+_LITTLE = 32 << 20
+"""Bytes that are not worth a count of the parts that are replaced."""
 
 
 def _counted(data_type: pa.DataType) -> pa.DataType:
@@ -76,6 +80,17 @@ def _measured(kernel: Callable[[Datum], Datum], *, of_bytes: bool) -> Function:
         return [operand], _counted(value_type(operand.type))
 
     return Function(bind, lambda operand: kernel(operand).cast(_counted(operand.type)))
+
+
+def _characters(text: pa.Array) -> pa.Array:
+    """Return how many characters each text has."""
+    lengths = kernels.count_characters(*parts_of_texts(text))
+    return pa.Array.from_buffers(_counted(text.type), len(text), [_validity(text), pa.py_buffer(lengths)])
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    """Return the bits of the values that are not null; None if none is null."""
+    return array.is_valid().buffers()[1] if array.null_count else None
 
 
 def _searched(kernel: Callable[..., Datum]) -> Function:
@@ -179,17 +194,44 @@ def _replace(text: Datum, part: pa.Scalar, replacement: pa.Scalar) -> Datum:
         return pa.nulls(len(text), text.type)
     if not part.as_py():  # between all characters
         return pc.replace_substring_regex(text, "", replacement.as_py().replace("\\", r"\\"))
-    return pc.replace_substring(text, part.as_py(), replacement.as_py())
+    return _mapped_by(kernels.replace_text, text, part.as_py().encode(), replacement.as_py().encode())
+
+
+def _mapped_by(
+    kernel: Callable[..., tuple[kernels.Block, kernels.Block]], text: pa.Array, *more: object
+) -> pa.Array:
+    """Return the texts that a kernel makes of texts, with nulls in the same rows."""
+    return _made(text.type, len(text), _validity(text), partial(kernel, *parts_of_texts(text), *more))
+
+
+def _made(
+    kind: pa.DataType,
+    length: int,
+    validity: pa.Buffer | None,
+    kernel: Callable[[], tuple[kernels.Block, kernels.Block]],
+) -> pa.Array:
+    """Return an array of the offsets and bytes that a kernel makes.
+
+    Raises:
+        pyarrow.ArrowCapacityError: the texts have more bytes than their offsets can count.
+    """
+    try:
+        made = kernel()
+    except kernels.OffsetOverflow as error:
+        raise pa.ArrowCapacityError(str(error)) from None
+    return pa.Array.from_buffers(kind, length, [validity, *map(pa.py_buffer, made)])
 
 
 def _most_replaced(text: Datum, part: pa.Scalar, replacement: pa.Scalar) -> int:
-    growth = (
-        len(replacement.as_py().encode()) - len(part.as_py().encode())
-        if part.is_valid and replacement.is_valid
-        else 0
-    )
-    if growth <= 0 or not part.as_py():
+    if not part.is_valid or not replacement.is_valid or not part.as_py():
         return 0
+    length = len(part.as_py().encode())
+    growth = len(replacement.as_py().encode()) - length
+    if growth <= 0:
+        return 0
+    most = int(text.nbytes + growth * (text.nbytes // length))
+    if most <= _LITTLE:
+        return most
     return int(text.nbytes + growth * (pc.sum(pc.count_substring(text, part.as_py())).as_py() or 0))
 
 
@@ -297,9 +339,7 @@ def _split_part(text: Datum, separator: pa.Scalar, index: pa.Scalar) -> Datum:
         if wanted in (1, -1):
             return text
         return pc.if_else(pc.is_valid(text), pa.scalar("", text.type), pa.scalar(None, text.type))
-    found = kernels.split_part(*parts_of_texts(text), separator.as_py().encode(), wanted)
-    validity = text.is_valid().buffers()[1] if text.null_count else None
-    return pa.Array.from_buffers(text.type, len(text), [validity, *map(pa.py_buffer, found)])
+    return _mapped_by(kernels.split_part, text, separator.as_py().encode(), wanted)
 
 
 def _bind_concat(name: str, arguments: Sequence[Expression]) -> Bound:
@@ -314,9 +354,24 @@ def _bind_concat(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _concat(*texts: Datum) -> Datum:
-    return pc.binary_join_element_wise(
-        *texts, pa.scalar("", texts[0].type), null_handling="replace", null_replacement=""
-    )
+    """Join texts row by row; a null counts as an empty text."""
+    empty = scalar_of("", texts[0].type)
+    filled = [
+        text.fill_null(empty) if isinstance(text, pa.Array) and text.null_count else text for text in texts
+    ]
+    return _joined([empty if isinstance(text, pa.Scalar) and not text.is_valid else text for text in filled])
+
+
+def _joined(texts: Sequence[Datum], validity: pa.Buffer | None = None) -> pa.Array:
+    """Return arrays of texts, and constants, joined row by row. At least one of them is an array."""
+    operands: list[tuple[pa.Buffer | None, pa.Buffer | bytes]] = []
+    for text in texts:
+        if isinstance(text, pa.Array):
+            offsets, data, length, bits = parts_of_texts(text)
+            operands.append((offsets, data))
+        else:
+            operands.append((None, text.as_buffer()))
+    return _made(texts[0].type, length, validity, partial(kernels.join_texts, operands, length, bits))
 
 
 def _most_joined(*texts: Datum) -> int:
@@ -348,8 +403,13 @@ def _bind_join(name: str, arguments: Sequence[Expression]) -> Bound:
 
 
 def _join(left: Datum, right: Datum) -> Datum:
-    empty = "" if is_string(left.type) else b""
-    return pc.binary_join_element_wise(left, right, pa.scalar(empty, left.type))
+    """Join two texts row by row; the result is null if one of them is null."""
+    if isinstance(right, pa.Scalar):
+        return _joined([left, right], _validity(left)) if right.is_valid else pa.nulls(len(left), left.type)
+    has_null = left.null_count or right.null_count
+    return _joined(
+        [left, right], pc.and_(left.is_valid(), right.is_valid()).buffers()[1] if has_null else None
+    )
 
 
 def _bind_levenshtein(name: str, arguments: Sequence[Expression]) -> Bound:
@@ -435,7 +495,7 @@ def _most_separated(*parts: Datum) -> int:
     return _most_joined(*texts) + (len(texts) - 1) * _most_joined(texts[0], separator)
 
 
-_LENGTH = _measured(pc.utf8_length, of_bytes=False)
+_LENGTH = _measured(_characters, of_bytes=False)
 _SUBSTRING = Function(_bind_substring, _substring)
 _SUBSTRING_INDEX = Function(_bind_substring_index, _substring_index)
 _TRIM = _trimmed(pc.utf8_trim)

@@ -19,7 +19,7 @@ from lance_core.encodings.v2_1.layouts.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, FileMetadata
-from lance_core.file.page_ranges import PageRange
+from lance_core.file.page_ranges import NUMBERS_SHARE, PageRange, has_short_values
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.file.v2_0.nodes import Columns, Stored, check_length, open_node
 from lance_core.kernels import ColumnPages, OffsetOverflow
@@ -64,7 +64,9 @@ class ColumnReader:
     def dense_share(self) -> float:
         """Share of the rows of a block from which on the whole block is decoded."""
         # One copy decodes most pages. Picking copies each row by itself, which pays for long ones only.
-        return 1 / 5 if self.bytes_per_row <= _LONG_BYTES else 3 / 4
+        if self.bytes_per_row > _LONG_BYTES:
+            return 3 / 4
+        return NUMBERS_SHARE if has_short_values(self._field.arrow_type) else 1 / 5
 
     @property
     def known_bytes(self) -> int:

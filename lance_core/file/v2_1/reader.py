@@ -23,7 +23,7 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
-from lance_core.file.page_ranges import PageRange, PlainValues
+from lance_core.file.page_ranges import NUMBERS_SHARE, PageRange, PlainValues, has_short_values
 from lance_core.file.row_runs import Rows
 from lance_core.file.v2_1.leaves import LeafField, assemble, leaf_fields
 from lance_core.kernels import (
@@ -95,7 +95,9 @@ class ColumnReader:
         # A kernel decodes one leaf and drops rows. Picking costs more for lists, since it reads levels.
         if len(self._leaves) > 1:
             return 3 / 4
-        return 3 / 5 if self._is_leaf else 1 / 5
+        if not self._is_leaf:
+            return 1 / 5
+        return NUMBERS_SHARE if has_short_values(self._field.arrow_type) else 3 / 5
 
     @property
     def known_bytes(self) -> int:

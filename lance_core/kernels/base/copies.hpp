@@ -25,6 +25,16 @@ inline void copy_wide(uint8_t* to, const uint8_t* from, size_t n) {
   }
 }
 
+// Copies the bytes [begin, end) of some data, and returns where the copy ends. Writes up to 15 bytes too many.
+inline uint8_t* copy_part(uint8_t* to, Bytes data, size_t begin, size_t end) {
+  if (data.size - end >= 15) {
+    copy_wide(to, data.data + begin, end - begin);
+  } else {
+    copy_bytes(to, data.data + begin, end - begin);
+  }
+  return to + (end - begin);
+}
+
 // Copies `n` bytes from `distance` bytes before. The ranges may overlap. Writes up to 15 bytes too many.
 inline void repeat_bytes(uint8_t* to, size_t distance, size_t n) {
   const uint8_t* from = to - distance;

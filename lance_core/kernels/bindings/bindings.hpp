@@ -81,6 +81,12 @@ inline Compressor compressor_of(const char* compression) {
   throw nb::value_error("unknown compressor");
 }
 
+inline void require_divisor(unsigned bits, bool is_signed, uint64_t divisor) {
+  if (bits != 8 && bits != 16 && bits != 32 && bits != 64) throw nb::value_error("integers of other bits");
+  uint64_t most = (~uint64_t{0} >> (64 - bits)) >> (is_signed ? 1 : 0);
+  if (divisor == 0 || divisor > most) throw nb::value_error("a divisor out of the range of the integers");
+}
+
 inline LevelEncoding level_encoding(const char* coding, unsigned bits) {
   std::string name = coding;
   if (name == "flat") return {LevelCoding::flat, bits};

@@ -1,4 +1,4 @@
-// Python bindings of the kernels for functions of bytes and of texts.
+// Python bindings of the kernels for functions of bytes, texts, numbers and lists.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -6,12 +6,17 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.hpp"
+#include "filters/float_pairs.hpp"
+#include "filters/list_items.hpp"
 #include "functions/base64.hpp"
 #include "functions/digests.hpp"
 #include "functions/edit_distance.hpp"
+#include "functions/join.hpp"
 #include "functions/like.hpp"
 #include "functions/remainders.hpp"
+#include "functions/replace.hpp"
 #include "functions/split_part.hpp"
+#include "functions/text_lengths.hpp"
 #include "metadata/message_fields.hpp"
 
 namespace lance {
@@ -87,9 +92,7 @@ void bind_byte_functions(nb::module_& m) {
   m.def(
       "remainders",
       [](nb::handle numbers, unsigned bits, bool is_signed, uint64_t divisor) {
-        if (bits != 8 && bits != 16 && bits != 32 && bits != 64) throw nb::value_error("integers of other bits");
-        uint64_t most = (~uint64_t{0} >> (64 - bits)) >> (is_signed ? 1 : 0);
-        if (divisor == 0 || divisor > most) throw nb::value_error("a divisor out of the range of the integers");
+        require_divisor(bits, is_signed, divisor);
         Source source(numbers);
         return without_gil([&] { return remainders(source.bytes(), bits, is_signed, divisor); });
       },
@@ -109,6 +112,64 @@ void bind_byte_functions(nb::module_& m) {
       },
       nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("separator"),
       nb::arg("index"));
+  m.def(
+      "replace_text",
+      [](nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits, nb::bytes part, nb::bytes by) {
+        if (part.size() == 0) throw nb::value_error("an empty part is everywhere");
+        std::string wanted(part.c_str(), part.size()), replacement(by.c_str(), by.size());
+        Source offset_source(offsets), data_source(data);
+        return without_gil([&] {
+          return as_tuple(
+              replace_text(offset_source.bytes(), data_source.bytes(), num_values, offset_bits, wanted, replacement));
+        });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"), nb::arg("part"),
+      nb::arg("by"));
+  m.def(
+      "join_texts",
+      [](const std::vector<std::pair<nb::object, nb::object>>& operands, size_t num_values, unsigned offset_bits) {
+        std::vector<std::unique_ptr<Source>> sources;
+        std::vector<JoinedTexts> texts;
+        auto opened = [&](nb::handle object) { return sources.emplace_back(new Source(object))->bytes(); };
+        for (const auto& [offsets, data] : operands) {
+          texts.push_back({offsets.is_none() ? Bytes{} : opened(offsets), opened(data)});
+        }
+        return without_gil([&] { return as_tuple(join_texts(texts, num_values, offset_bits)); });
+      },
+      nb::arg("operands"), nb::arg("num_values"), nb::arg("offset_bits"));
+  m.def(
+      "count_characters",
+      [](nb::handle offsets, nb::handle data, size_t num_values, unsigned offset_bits) {
+        Source offset_source(offsets), data_source(data);
+        return without_gil(
+            [&] { return count_characters(offset_source.bytes(), data_source.bytes(), num_values, offset_bits); });
+      },
+      nb::arg("offsets"), nb::arg("data"), nb::arg("num_values"), nb::arg("offset_bits"));
+  m.def(
+      "compare_floats",
+      [](nb::handle left, nb::handle right, unsigned bits, bool is_less, bool is_negated) {
+        if (bits != 32 && bits != 64) throw nb::value_error("floats have 32 or 64 bits");
+        Source left_source(left), right_source(right);
+        return without_gil(
+            [&] { return compare_floats(left_source.bytes(), right_source.bytes(), bits, is_less, is_negated); });
+      },
+      nb::arg("left"), nb::arg("right"), nb::arg("bits"), nb::arg("is_less"), nb::arg("is_negated"));
+  m.def(
+      "lists_with",
+      [](nb::handle offsets, size_t num_lists, unsigned offset_bits, nb::handle found) {
+        Source offset_source(offsets), found_source(found);
+        return without_gil(
+            [&] { return lists_with(offset_source.bytes(), num_lists, offset_bits, found_source.bytes()); });
+      },
+      nb::arg("offsets"), nb::arg("num_lists"), nb::arg("offset_bits"), nb::arg("found"));
+  m.def(
+      "list_places",
+      [](nb::handle offsets, size_t num_lists, unsigned offset_bits, nb::handle indices) {
+        Source offset_source(offsets), index_source(indices);
+        return without_gil(
+            [&] { return list_places(offset_source.bytes(), num_lists, offset_bits, index_source.bytes()); });
+      },
+      nb::arg("offsets"), nb::arg("num_lists"), nb::arg("offset_bits"), nb::arg("indices"));
   m.def(
       "field_totals",
       [](nb::handle message, const std::vector<uint64_t>& path) {

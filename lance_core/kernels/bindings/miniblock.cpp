@@ -398,6 +398,19 @@ void bind_miniblock(nb::module_& m) {
       },
       nb::arg("piece"), nb::arg("numbers"), nb::arg("is_outside"));
   m.def(
+      "match_remainder",
+      [](const PyPiece& piece, unsigned bits, bool is_signed, uint64_t divisor, uint64_t rest, bool is_outside) {
+        require_divisor(bits, is_signed, divisor);
+        PieceReader& file = given(std::get<1>(piece));
+        size_t start = std::get<2>(piece), end = std::get<3>(piece);
+        Remainder remainder{bits, is_signed, divisor, rest, is_outside};
+        return with_pages(std::get<0>(piece), [&](const auto& page) {
+          return matched_rows([&] { return match_remainder(page, file, start, end, remainder); });
+        });
+      },
+      nb::arg("piece"), nb::arg("bits"), nb::arg("is_signed"), nb::arg("divisor"), nb::arg("rest"),
+      nb::arg("is_outside"));
+  m.def(
       "match_items",
       [](const PyPiece& piece, nb::handle items, bool null) {
         Source source(items);

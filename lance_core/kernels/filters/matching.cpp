@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "base/bits.hpp"
+#include "base/divisor.hpp"
+#include "filters/test_each.hpp"
 
 namespace lance {
 namespace {
@@ -12,53 +14,11 @@ namespace {
 // Decoded values of this many bytes stay in the cache of one core.
 constexpr size_t kBlockBytes = 256 << 10;
 
-template <class T>
-__attribute__((always_inline)) inline T number_at(const uint8_t* data, size_t i) {
-  T value;
-  std::memcpy(&value, data + i * sizeof(T), sizeof(T));
-  return value;
-}
-
-// The bits of a word, one by one.
-template <class Word>
-struct Bits {
-  Word values[8 * sizeof(Word)];
-  constexpr Bits() : values() {
-    for (size_t i = 0; i < 8 * sizeof(Word); ++i) values[i] = static_cast<Word>(Word{1} << i);
-  }
-};
-template <class Word>
-constexpr Bits<Word> kBits;
-
-// Sets a bit per value, in words of 64, to whether `test` holds for it. The bits after the last value are zero.
-// `Word` is as wide as a value: so its bits are chosen by the results of comparing vectors, and joined as vectors.
-template <class T, class Word, class Test>
-__attribute__((always_inline)) inline void test_all(const uint8_t* data, size_t count, uint64_t* words, Test test) {
-  static_assert(sizeof(T) == sizeof(Word));
-  constexpr size_t kStep = 8 * sizeof(Word);
-  auto* out = reinterpret_cast<uint8_t*>(words);
-  size_t i = 0;
-  for (; i + kStep <= count; i += kStep) {
-    Word word = 0;
-    for (size_t k = 0; k < kStep; ++k) {
-      word |= test(number_at<T>(data, i + k)) ? kBits<Word>.values[k] : Word{0};
-    }
-    store<Word>(out + i / 8, word);
-  }
-  size_t end = (count + 63) / 64 * 64;
-  if (i < end) {
-    std::memset(out + i / 8, 0, (end - i) / 8);
-    for (; i < count; ++i) {
-      out[i / 8] = static_cast<uint8_t>(out[i / 8] | (test(number_at<T>(data, i)) << (i % 8)));
-    }
-  }
-}
-
 // Finds the `span` + 1 integers from `lower` on. That is one comparison of unsigned numbers, for signed integers, too.
 template <class T>
 __attribute__((always_inline)) inline void find_integers(const uint8_t* data, size_t count, T lower, T span,
                                                          uint64_t* words) {
-  test_all<T, T>(data, count, words, [=](T value) { return static_cast<T>(value - lower) <= span; });
+  test_each<T>(count, words, [=](size_t i) { return static_cast<T>(number_at<T>(data, i) - lower) <= span; });
 }
 
 // Finds the floats of an interval. No comparison with NaN holds, and NaN is the greatest of all.
@@ -66,9 +26,12 @@ template <class T, class Word>
 __attribute__((always_inline)) inline void find_floats(const uint8_t* data, size_t count, T lower, T upper,
                                                        bool has_above, uint64_t* words) {
   if (has_above) {
-    test_all<T, Word>(data, count, words, [=](T value) { return !(value < lower); });
+    test_each<Word>(count, words, [=](size_t i) { return !(number_at<T>(data, i) < lower); });
   } else {
-    test_all<T, Word>(data, count, words, [=](T value) { return (value >= lower) & (value <= upper); });
+    test_each<Word>(count, words, [=](size_t i) {
+      T value = number_at<T>(data, i);
+      return (value >= lower) & (value <= upper);
+    });
   }
 }
 
@@ -129,6 +92,28 @@ void find_items(const uint8_t* data, size_t count, Bytes items, uint64_t* words)
       word |= static_cast<uint64_t>(items.data[index] != 0) << k;
     }
     words[i / 64] = word;
+  }
+}
+
+template <class T>
+void find_remainders(const uint8_t* data, size_t count, const Divisor& divisor, T rest, uint64_t* words) {
+  for (size_t i = 0; i < count; i += 64) {
+    uint64_t word = 0;
+    for (size_t k = 0, n = std::min<size_t>(64, count - i); k < n; ++k) {
+      word |= static_cast<uint64_t>(divisor.remainder(number_at<T>(data, i + k)) == rest) << k;
+    }
+    words[i / 64] = word;
+  }
+}
+
+template <class Signed>
+void find_remainders(const uint8_t* data, size_t count, const Divisor& divisor, const Remainder& wanted,
+                     uint64_t* words) {
+  using Unsigned = std::make_unsigned_t<Signed>;
+  if (wanted.is_signed) {
+    find_remainders<Signed>(data, count, divisor, static_cast<Signed>(wanted.rest), words);
+  } else {
+    find_remainders<Unsigned>(data, count, divisor, static_cast<Unsigned>(wanted.rest), words);
   }
 }
 
@@ -221,6 +206,24 @@ MatchedRows match_set(const Pages& page, PieceReader& file, size_t start, size_t
                       [&](const uint8_t* data, size_t count, uint64_t* words) { numbers.find(data, count, words); });
 }
 
+template <class Pages>
+MatchedRows match_remainders(const Pages& page, PieceReader& file, size_t start, size_t end, const Remainder& wanted) {
+  Divisor divisor(wanted.divisor);
+  return match_blocks(page, file, start, end, wanted.bits / 8, false, wanted.is_outside,
+                      [&](const uint8_t* data, size_t count, uint64_t* words) {
+                        switch (wanted.bits) {
+                          case 8:
+                            return find_remainders<int8_t>(data, count, divisor, wanted, words);
+                          case 16:
+                            return find_remainders<int16_t>(data, count, divisor, wanted, words);
+                          case 32:
+                            return find_remainders<int32_t>(data, count, divisor, wanted, words);
+                          default:
+                            return find_remainders<int64_t>(data, count, divisor, wanted, words);
+                        }
+                      });
+}
+
 // Decodes the indices of a page with a dictionary, and looks up each.
 template <class Pages>
 MatchedRows match_indices(const Pages& page, PieceReader& file, size_t start, size_t end, const MatchingItems& items) {
@@ -264,6 +267,16 @@ MatchedRows match_listed(const MiniBlocks& page, PieceReader& file, size_t start
 MatchedRows match_listed(const FlatPage& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
                          bool is_outside) {
   return match_set(page, file, start, end, numbers, is_outside);
+}
+
+MatchedRows match_remainder(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Remainder& remainder) {
+  return match_remainders(page, file, start, end, remainder);
+}
+
+MatchedRows match_remainder(const FlatPage& page, PieceReader& file, size_t start, size_t end,
+                            const Remainder& remainder) {
+  return match_remainders(page, file, start, end, remainder);
 }
 
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,

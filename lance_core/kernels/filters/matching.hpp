@@ -26,6 +26,16 @@ struct Intervals {
   bool is_outside;
 };
 
+// Integers with a remainder by a divisor, which has the sign of the integer; all others if `is_outside`. The divisor is
+// not 0, and fits in the type of the integers.
+struct Remainder {
+  unsigned bits;  // of an integer: 8, 16, 32 or 64
+  bool is_signed;
+  uint64_t divisor;
+  uint64_t rest;
+  bool is_outside;
+};
+
 // The items of a dictionary that meet a condition: one byte per item, and whether null does.
 struct MatchingItems {
   Bytes items;
@@ -50,6 +60,12 @@ MatchedRows match_listed(const MiniBlocks& page, PieceReader& file, size_t start
                          bool is_outside);
 MatchedRows match_listed(const FlatPage& page, PieceReader& file, size_t start, size_t end, const NumberSet& numbers,
                          bool is_outside);
+
+// Divides the rows. Null never matches. Throws what `match_intervals` throws.
+MatchedRows match_remainder(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,
+                            const Remainder& remainder);
+MatchedRows match_remainder(const FlatPage& page, PieceReader& file, size_t start, size_t end,
+                            const Remainder& remainder);
 
 // Compares rows of pages with a dictionary: looks up the index of each row.
 MatchedRows match_items(const MiniBlocks& page, PieceReader& file, size_t start, size_t end,

@@ -9,9 +9,25 @@ namespace lance {
 
 namespace {
 
-// From this number of set bits of 64 on, looking at every bit is faster than jumping from one to the next, since the
-// processor cannot foresee where the jumps end.
-constexpr int kManyBits = 12;
+// The positions of the set bits of each byte, and then any numbers.
+struct SetBits {
+  uint8_t positions[256][8];
+  constexpr SetBits() : positions() {
+    for (unsigned byte = 0; byte < 256; ++byte) {
+      for (unsigned bit = 0, count = 0; bit < 8; ++bit) {
+        positions[byte][count] = static_cast<uint8_t>(bit);
+        count += byte >> bit & 1;
+      }
+    }
+  }
+};
+constexpr SetBits kSetBits;
+
+// From this number of set bits of 64 on, looking at every byte is faster than jumping from one bit to the next, since
+// the processor cannot foresee where the jumps end.
+constexpr int kManyBits = 6;
+// Positions that are written for a byte with fewer set bits.
+constexpr size_t kSlack = 8;
 
 LANCE_MULTIVERSION size_t count_bits(Bytes bits, size_t start, size_t n) {
   size_t count = 0;
@@ -19,16 +35,17 @@ LANCE_MULTIVERSION size_t count_bits(Bytes bits, size_t start, size_t n) {
   return count;
 }
 
-// Writes one position more than there are: it is written before it is known whether it counts.
+// Writes up to `kSlack` positions more than there are.
 LANCE_MULTIVERSION void write_positions(Bytes bits, size_t start, size_t n, int64_t first, int64_t* out) {
   for (size_t i = 0; i < n; i += 64, first += 64) {
     uint64_t word = word_at(bits, start + i, std::min<size_t>(64, n - i));
     if (std::popcount(word) < kManyBits) {
       for (; word != 0; word &= word - 1) *out++ = first + std::countr_zero(word);
     } else {
-      for (int64_t position = first; word != 0; word >>= 1, ++position) {
-        *out = position;
-        out += word & 1;
+      for (int64_t position = first; word != 0; word >>= 8, position += 8) {
+        const uint8_t* positions = kSetBits.positions[word & 0xff];
+        for (size_t k = 0; k < 8; ++k) out[k] = position + positions[k];
+        out += std::popcount(word & 0xff);
       }
     }
   }
@@ -41,7 +58,7 @@ Block set_positions(Bytes bits, size_t start, size_t n, int64_t first) {
     corrupt("%zu bits from bit %zu on of a bitmap of %zu bytes", n, start, bits.size);
   }
   size_t count = count_bits(bits, start, n);
-  Block positions((count + 1) * sizeof(int64_t));
+  Block positions((count + kSlack) * sizeof(int64_t));
   write_positions(bits, start, n, first, reinterpret_cast<int64_t*>(positions.data()));
   positions.resize(count * sizeof(int64_t));
   return positions;

@@ -17,12 +17,12 @@ namespace lance {
 
 constexpr size_t kNoPlace = ~size_t{0};
 
-// Returns the first place of a literal in [from, end) of the data; kNoPlace if it is not there. Bytes between `end` and
-// the end of the data may be looked at, but do not count.
-inline size_t find_bytes(Bytes data, size_t from, size_t end, const std::string& literal) {
+// Calls `use` with each place of a literal in [from, end) of the data, also if places overlap, until it returns false.
+// The literal is not empty. Bytes between `end` and the end of the data may be looked at, but do not count.
+template <class Use>
+inline void each_place(Bytes data, size_t from, size_t end, const std::string& literal, Use use) {
   size_t size = literal.size();
-  if (size == 0) return from;
-  if (end - from < size) return kNoPlace;
+  if (end - from < size) return;
   const auto* wanted = reinterpret_cast<const uint8_t*>(literal.data());
   size_t last = end - size;  // the last place where it can be
   size_t at = from;
@@ -37,19 +37,29 @@ inline size_t find_bytes(Bytes data, size_t from, size_t end, const std::string&
     __m128i both = _mm_and_si128(_mm_cmpeq_epi8(firsts, first_byte), _mm_cmpeq_epi8(lasts, last_byte));
     for (auto found = static_cast<uint32_t>(_mm_movemask_epi8(both)); found != 0; found &= found - 1) {
       size_t place = at + static_cast<size_t>(std::countr_zero(found));
-      if (place > last) return kNoPlace;
-      if (std::memcmp(data.data + place, wanted, size) == 0) return place;
+      if (place > last) return;
+      if ((size <= 2 || std::memcmp(data.data + place, wanted, size) == 0) && !use(place)) return;
     }
   }
 #endif
   while (at <= last) {
     const void* found = std::memchr(data.data + at, wanted[0], last - at + 1);
-    if (found == nullptr) return kNoPlace;
+    if (found == nullptr) return;
     at = static_cast<size_t>(static_cast<const uint8_t*>(found) - data.data);
-    if (std::memcmp(data.data + at, wanted, size) == 0) return at;
+    if (std::memcmp(data.data + at, wanted, size) == 0 && !use(at)) return;
     ++at;
   }
-  return kNoPlace;
+}
+
+// Returns the first place of a literal, see `each_place`; kNoPlace if it is not there.
+inline size_t find_bytes(Bytes data, size_t from, size_t end, const std::string& literal) {
+  if (literal.empty()) return from;
+  size_t place = kNoPlace;
+  each_place(data, from, end, literal, [&](size_t found) {
+    place = found;
+    return false;
+  });
+  return place;
 }
 
 }  // namespace lance

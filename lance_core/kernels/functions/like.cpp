@@ -132,7 +132,9 @@ Block match_like(Bytes offsets, Bytes data, size_t num_values, unsigned offset_b
   std::memset(result.data(), 0, result.size());
   Matcher matcher(data, segments, at_start, at_end);
   auto note = [&](size_t i) { result.data()[i / 8] = static_cast<uint8_t>(result.data()[i / 8] | (1U << (i % 8))); };
-  const std::string* rare = at_start ? nullptr : longest_literal(segments);
+  // A segment with a fixed place is compared there.
+  bool is_fixed = at_start || (at_end && segments.size() == 1);
+  const std::string* rare = is_fixed ? nullptr : longest_literal(segments);
   if (rare == nullptr) {
     for (size_t i = 0; i < num_values; ++i) {
       if (matcher.matches(offset[i], offset[i + 1])) note(i);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.encodings.values import as_buffer, concat_arrays, take_values
-from lance_core.kernels import bits_except, set_positions
+from lance_core.kernels import Block, bits_except, set_positions
 from lance_core.schema.arrow_values import array_of
 from lance_core.table.fragment import MAX_ROWS
 
@@ -28,6 +29,17 @@ def places(mask: pa.BooleanArray, first: int = 0) -> Offsets:
     found = pa.py_buffer(set_positions(mask.buffers()[1], mask.offset, len(mask), first))
     rows: Offsets = np.frombuffer(found, np.int64)
     return rows
+
+
+def joined_rows(parts: Sequence[Offsets]) -> Offsets:
+    """Return row numbers one after the other, of which there are some.
+
+    They are in memory of the pool, since mapping fresh memory takes longer than the copy.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    joined: Offsets = np.frombuffer(as_buffer(Block(8 * sum(map(len, parts)))), np.int64)
+    return np.concatenate(parts, out=joined)
 
 
 class LiveRows:

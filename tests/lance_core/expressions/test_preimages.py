@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import lance_core
+from lance_core.errors import InvalidInputError
 from lance_core.expressions import builders
 from lance_core.expressions.evaluate import evaluate
 from lance_core.expressions.functions import call
@@ -93,6 +94,19 @@ def test_rounded_numbers(kind: pa.DataType, name: str) -> None:
         for count in digits:
             rounded = call(name, [column(array), count])
             compared(rounded, pa.scalar(1.0, kind), array, is_rewritten=count is digits[0])
+
+
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+def test_numbers_without_their_signs(kind: pa.DataType) -> None:
+    """Zero has two signs, NaN is the greatest whatever its sign is, and no size is negative."""
+    sizes = np.array([0.0, 1.5, 2.0, math.inf], kind.to_pandas_dtype())
+    array = with_null(np.concatenate([beside(sizes), beside(-sizes), [math.nan, -math.nan]]), kind)
+    for constant in (0.0, -0.0, 1.5, -1.5, 2.0, -2.0, math.inf, -math.inf):
+        compared(call("abs", [column(array)]), pa.scalar(constant, kind), array)
+    compared(call("abs", [column(array)]), pa.scalar(math.nan, kind), array, is_rewritten=False)
+    integers = pa.array([-(2**31), 5, -5], pa.int32())
+    with pytest.raises(InvalidInputError, match="overflow"):
+        computed(builders.comparison("<", call("abs", [column(integers)]), builders.literal(9)), integers)
 
 
 @settings(max_examples=draws(200), deadline=None)
@@ -176,7 +190,12 @@ def test_rows_are_those_of_the_reference(tmp_path: Path) -> None:
         *(f"cast(i as string) {op} '{text}'" for op in ("=", "<>", "<") for text in ("7", "-7", "07", "99")),
         "cast(i as string) in ('7', '+7', '-12', '')",
         "cast(i as string) not in ('7', '+7', '-12', '')",
-        *(f"round(f) {op} {number}" for op in OPERATORS for number in (-1, 0, 2, 1.5)),
+        *(
+            f"{name}(f) {op} {number}"
+            for name in ("round", "abs")
+            for op in OPERATORS
+            for number in (-1, 0, 2, 1.5)
+        ),
         *(
             f"date_trunc('{unit}', t) {op} timestamp '{day}'"
             for op in OPERATORS

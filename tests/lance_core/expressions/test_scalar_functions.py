@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 import pytest
 
 import lance_core
+from lance_core import kernels
 from lance_core.errors import InvalidInputError
 from lance_core.expressions.evaluate import evaluate
 from lance_core.expressions.parsing.sql import parse_expression
+from lance_core.expressions.patterns import parts_of_texts
 from support.runs.each_case import each_case
 
 SEED = 23
@@ -213,6 +215,46 @@ def test_parts_are_those_of_a_slow_twin(kind: pa.DataType) -> None:
     (encoded,) = pa.table({"s": pa.array(texts, pa.string()).dictionary_encode()}).to_batches()
     made = evaluate(parse_expression("split_part(s, 'a', 1)", encoded.schema), encoded)
     assert made.to_pylist() == [text and text.split("a")[0] for text in texts]
+
+
+@each_case("kind", [pa.string(), pa.large_string()])
+def test_joined_and_replaced_texts_are_those_of_a_slow_twin(kind: pa.DataType) -> None:
+    """Parts that overlap, at the edges of texts, and longer, shorter or as long as their replacements."""
+    source = random.Random(SEED)
+
+    def column() -> list[Any]:
+        lengths = [0, 1, 2, 5, 8, 15, 17, 40]
+        texts = ["".join(source.choices("aab€ä", k=source.choice(lengths))) for _ in range(200)]
+        return [None if source.random() < 0.1 else text for text in texts]
+
+    ones, others = column(), column()
+    batch = pa.table({"s": pa.array(["ä", *ones, "a"], kind)[1:-1], "o": pa.array(["b", *others], kind)[1:]})
+
+    def check(expression: str, expected: list[Any]) -> None:
+        assert rows(expression, batch) == expected, expression
+
+    check("length(s)", [text if text is None else len(text) for text in ones])
+    for part in ("a", "aa", "ab", "ä", "€ä", "ba", "x", "a" * 16):
+        for by in ("", "b", "bb", "ä", "aab", "€" * 9):
+            replaced = [text if text is None else text.replace(part, by) for text in ones]
+            check(f"replace(s, '{part}', '{by}')", replaced)
+    pairs = list(zip(ones, others, strict=True))
+    check("s || o", [None if None in pair else "".join(pair) for pair in pairs])
+    check("s || '€' || s", [text if text is None else f"{text}€{text}" for text in ones])
+    check("'' || s", ones)
+    check("s || CAST(NULL AS STRING)", [None] * len(ones))
+    check("concat(s, 'ä', o, NULL)", [f"{one or ''}ä{other or ''}" for one, other in pairs])
+
+
+def test_texts_of_too_many_bytes_are_refused() -> None:
+    """T22: offsets count no more bytes than they can. Evaluation then divides the rows."""
+    texts = parts_of_texts(pa.array(["a" * (1 << 20)] * 3))
+    with pytest.raises(kernels.OffsetOverflow, match="too many bytes"):
+        kernels.join_texts([texts[:2]] * 700, 3, 32)
+    with pytest.raises(kernels.OffsetOverflow, match="too many bytes"):
+        kernels.join_texts([(None, b"ab")], 1 << 60, 64)
+    with pytest.raises(kernels.OffsetOverflow, match="more bytes"):
+        kernels.replace_text(*texts, b"a", b"b" * 700)
 
 
 def test_edit_distances_are_those_of_a_slow_twin() -> None:

@@ -271,6 +271,9 @@ CASES = {
         lambda d: matched_rows(d, None, is_listed=True),
         struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4)),
     ),
+    "match_remainder": Case(
+        lambda d: matched_rows(d, None, divisor=2), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, *range(4))
+    ),
     "match_items": Case(
         lambda d: matched_rows(d, bytes([0, 1, 1])), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, 0, 0, 2, 1)
     ),
@@ -327,6 +330,25 @@ CASES = {
     "split_part": Case(lambda d: kernels.split_part(d[:32], d[32:], 3, 64, b"a", 2), json_texts()),
     "split_part, backwards": Case(
         lambda d: kernels.split_part(d[:32], d[32:], 3, 64, b"a", -1), json_texts()
+    ),
+    "replace_text": Case(lambda d: kernels.replace_text(d[:32], d[32:], 3, 64, b"a", b"bc"), json_texts()),
+    "replace_text, in place": Case(
+        lambda d: kernels.replace_text(d[:32], d[32:], 3, 64, b"a", b"b"), json_texts()
+    ),
+    "join_texts": Case(
+        lambda d: kernels.join_texts([(d[:32], d[32:]), (None, b"-"), (d[:32], d[32:])], 3, 64), json_texts()
+    ),
+    "count_characters": Case(lambda d: kernels.count_characters(d[:32], d[32:], 3, 64), json_texts()),
+    "lists_with": Case(
+        lambda d: kernels.lists_with(d[:16], 3, 32, d[16:]),
+        values.integers([2, 5, 5, 20], 32) + bytes([7, 0, 9]),
+    ),
+    "list_places": Case(
+        lambda d: kernels.list_places(d[:16], 3, 32, d[16:]),
+        values.integers([2, 5, 5, 9], 32) + values.integers([1, 2**64 - 1, 3], 64),
+    ),
+    "compare_floats": Case(
+        lambda d: kernels.compare_floats(d[: len(d) // 2], d[len(d) // 2 :], 32, True, True), bytes(range(80))
     ),
     "edit_distances": Case(lambda d: kernels.edit_distances(d[:32], d[32:], d[:32], d[32:], 3), json_texts()),
     "field_totals": Case(

@@ -297,7 +297,9 @@ def copied_rows(data: memoryview, is_nullable: bool) -> object:
     return rows
 
 
-def matched_rows(data: memoryview, items: bytes | None, *, is_listed: bool = False) -> object:
+def matched_rows(
+    data: memoryview, items: bytes | None, *, is_listed: bool = False, divisor: int = 0
+) -> object:
     """The rows of a page of numbers, or of indices of items, that meet a condition."""
     pages = kernels.MiniBlocks(
         num_rows=4,
@@ -314,7 +316,7 @@ def matched_rows(data: memoryview, items: bytes | None, *, is_listed: bool = Fal
         symbols=None,
         items=None if items is None else (inputs.int64s([0, 1, 1, 1]), b"x", 3, 64),
     )
-    return _matched(data, pages, items, is_listed=is_listed)
+    return _matched(data, pages, items, is_listed=is_listed, divisor=divisor)
 
 
 def matched_flat_rows(data: memoryview, items: bytes) -> object:
@@ -329,6 +331,7 @@ def _matched(
     items: bytes | None,
     *,
     is_listed: bool = False,
+    divisor: int = 0,
 ) -> object:
     descriptor = os.memfd_create("chunks")
     try:
@@ -336,6 +339,8 @@ def _matched(
         piece = pages, kernels.PieceReader(kept_open(descriptor), len(data), 4096, 1 << 60), 0, 4
         if is_listed:
             found = kernels.match_listed(piece, kernels.NumberSet(np.arange(2, dtype=np.int32), 32), True)
+        elif divisor:
+            found = kernels.match_remainder(piece, 32, True, divisor, 1, False)
         elif items is None:
             found = kernels.match_intervals(piece, 32, False, [(1, 1, False), (2, 2, False)], True)
         else:

@@ -21,7 +21,7 @@ from lance_core.process.deferred import DeferredError
 from lance_core.scan.plan.options import ScanOptions
 from lance_core.scan.read.columns import Column, ExpressionColumn, StoredColumn
 from lance_core.scan.read.fragments import FragmentReader
-from lance_core.scan.read.live_rows import Offsets
+from lance_core.scan.read.live_rows import Offsets, joined_rows
 from lance_core.scan.read.row_selection import by_density, read_dense_rows, rows_at_once
 from lance_core.scan.read.value_sizes import Counts
 from lance_core.scan.run.batch_cutter import BatchCutter
@@ -411,7 +411,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
             return None
         held = set[int]().union(*(part.held for part in parts))
         columns = [number for number in range(self._num_columns) if number not in held]
-        return _TakenTogether(parts[0].fragment, np.concatenate([part.rows for part in parts]), columns)
+        return _TakenTogether(parts[0].fragment, joined_rows([part.rows for part in parts]), columns)
 
     def _column_reads(
         self, column: int, parts: list[_FragmentRows], together: _TakenTogether | None
@@ -434,7 +434,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
             elif together is not None and len(same) == len(parts):
                 add(together.rows, self._is_short(fragment.columns[column], together.rows), together)
             else:
-                rows = np.concatenate([part.rows for part in same]) if len(same) > 1 else same[0].rows
+                rows = joined_rows([part.rows for part in same])
                 for some, is_dense in self._by_density(fragment.columns[column], rows):
                     add(some, is_dense, None)
         return reads

@@ -22,6 +22,8 @@ from lance_core.expressions.comparisons import FLIPPED, viewed
 from lance_core.expressions.tree import (
     And,
     ArrowExpression,
+    Call,
+    Cast,
     Column,
     Comparison,
     Expression,
@@ -121,7 +123,32 @@ class _Listed:
         return kernels.match_listed(piece, self.numbers, self.is_outside)
 
 
-_Numbers: TypeAlias = _Intervals | _Listed
+@dataclass(frozen=True)
+class _WithRemainder:
+    """Integers with a remainder by a divisor; or if `is_outside`, all others."""
+
+    kind: np.dtype[Any]
+    divisor: int
+    rest: int
+    is_outside: bool
+
+    def joined(self, other: _Numbers) -> None:
+        """Return None: no kernel looks for more than a remainder."""
+
+    united = joined
+
+    def negated(self) -> _WithRemainder:
+        """Return all other numbers."""
+        return replace(self, is_outside=not self.is_outside)
+
+    def match(self, piece: Piece) -> tuple[kernels.Block, int] | None:
+        """Return which rows of a piece have such numbers; see `kernels.match_remainder`."""
+        bits, is_signed = 8 * self.kind.itemsize, self.kind.kind == "i"
+        rest = self.rest & ((1 << bits) - 1)
+        return kernels.match_remainder(piece, bits, is_signed, self.divisor, rest, self.is_outside)
+
+
+_Numbers: TypeAlias = _Intervals | _Listed | _WithRemainder
 
 
 def _intervals(kind: np.dtype[Any], parts: Sequence[_Interval]) -> _Intervals | None:
@@ -280,6 +307,8 @@ def _numbers(expression: Expression) -> _Numbers | None:
     op, left, right = expression.op, expression.left, expression.right
     if isinstance(left, Literal):
         op, left, right = FLIPPED[op], right, left
+    if isinstance(left, Call):
+        return _with_remainder(op, left, right)
     if not isinstance(left, Column) or not isinstance(right, Literal) or left.type != right.type:
         return None
     kind = _number_type(left.type)
@@ -313,6 +342,27 @@ def _listed(condition: IsIn) -> _Numbers | None:
         return _Listed(kernels.NumberSet(numbers, 8 * kind.itemsize))
     runs = np.split(numbers, breaks)
     return _intervals(kind, [_Interval(int(run[0]), int(run[-1])) for run in runs])
+
+
+def _with_remainder(op: str, call: Call, wanted: Expression) -> _Numbers | None:
+    """Return the integers of a column with a remainder by a constant; None for other conditions."""
+    if op not in ("=", "!=") or call.function != "%" or not isinstance(wanted, Literal):
+        return None
+    number, divisor = call.arguments
+    column = number.operand if isinstance(number, Cast) else number
+    if not isinstance(column, Column) or not isinstance(divisor, Literal):
+        return None
+    if not all(pa.types.is_integer(each.type) for each in (column, call, divisor, wanted)):
+        return None
+    kind: np.dtype[Any] = np.dtype(column.type.to_pandas_dtype())
+    by, rest = divisor.value.as_py(), wanted.value.as_py()
+    if by is None or rest is None or not np.can_cast(kind, call.type.to_pandas_dtype()):
+        return None
+    limits = np.iinfo(kind)
+    # No remainder is out of the range of the column. The evaluation raises the error of a division by zero.
+    if not 0 < abs(by) <= limits.max or not limits.min <= rest <= limits.max:
+        return None
+    return _WithRemainder(kind, abs(by), rest, op == "!=")
 
 
 def _integers(op: str, kind: np.dtype[Any], constant: int) -> _Interval | None:

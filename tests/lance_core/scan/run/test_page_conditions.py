@@ -19,6 +19,7 @@ import lance_core
 from lance_core.expressions.evaluate import passing
 from lance_core.expressions.tree import (
     And,
+    Call,
     Cast,
     Column,
     Comparison,
@@ -221,6 +222,61 @@ def test_scattered_numbers_of_a_list_are_looked_up(columns: Columns, kind: pa.Da
     both = page_condition(Or((first.expression, Comparison("=", column(str(kind)), Literal(constants[0])))))
     assert both is not None
     assert both.numbers is None
+
+
+def remainder(operand: Expression, divisor: int, rest: int | None, op: str = "=") -> Comparison:
+    kind = operand.type
+    call = Call("%", (operand, Literal(pa.scalar(divisor, kind))), kind)
+    return Comparison(op, call, Literal(pa.scalar(rest, kind)))
+
+
+@each_case("kind", INTEGERS)
+def test_remainders_are_found(columns: Columns, kind: pa.DataType) -> None:
+    """Remainders have the signs of the numbers, the least number among them; divisors have any sign."""
+    limits = np.iinfo(kind.to_pandas_dtype())
+    divisors = [1, 2, 7, 100, limits.max, *([-7, -1] if limits.min else [])]
+    for name in (str(kind), f"{kind} nulls"):
+        for divisor in divisors:
+            for rest in (0, 1, 6, limits.max, *([-1, -6, limits.min] if limits.min else [])):
+                for condition in (
+                    remainder(column(name), divisor, rest),
+                    remainder(column(name), divisor, rest, "!="),
+                    Not(remainder(column(name), divisor, rest)),
+                ):
+                    compared(columns, name, condition, 77, 12_345)
+                    made = page_condition(condition)
+                    assert made is not None
+                    assert isinstance(made.numbers, page_conditions._WithRemainder)
+    first = page_condition(remainder(column(str(kind)), 7, 1))
+    assert first is not None
+    assert first.joined(first) is None, "no kernel looks for two remainders"
+
+
+def test_rows_with_a_remainder_are_those_of_the_reference(version: str, tmp_path: Path) -> None:
+    names = [str(kind) for kind in INTEGERS]
+    path = tmp_path / "t.lance"
+    theirs = lance.write_dataset(TABLE.select(names), str(path), data_storage_version=version)
+    ours = lance_core.dataset(path)
+    for name in names:
+        for divisor, rest in ((1, 0), (7, 3), (100, 5), (-7, -1)):
+            for op in ("=", "<>"):
+                condition = f"{name} % {divisor} {op} {rest}"
+                assert ours.count_rows(condition) == theirs.count_rows(condition), condition
+
+
+def test_remainders_of_wider_integers(columns: Columns) -> None:
+    """A constant beside a column of narrow integers makes them wider; their remainders stay as they are."""
+    for name, wide in (("int32", pa.int64()), ("uint32", pa.int64()), ("int8 nulls", pa.int16())):
+        compared(columns, name, remainder(Cast(column(name), wide, try_cast=False), 100, 7))
+    narrow = Cast(column("int8"), pa.int64(), try_cast=False)
+    left = Cast(column("uint64"), pa.int64(), try_cast=False)
+    others = [remainder(narrow, 1000, 7), remainder(narrow, 100, 500), remainder(left, 7, 1)]
+    others += [remainder(column("int32"), divisor, 0) for divisor in (0, -(2**31))]
+    others += [remainder(column("int32"), 7, 1, "<"), remainder(column("int32"), 7, None)]
+    for condition in others:
+        made = page_condition(condition)
+        assert made is not None
+        assert made.numbers is None
 
 
 @each_case("kind", NUMBERS)
