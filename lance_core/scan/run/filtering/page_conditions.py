@@ -315,7 +315,9 @@ def _numbers(expression: Expression) -> _Numbers | None:
     if kind is None or not right.value.is_valid:
         return None
     value = right.value
-    constant = (viewed(value, pa.from_numpy_dtype(kind)) if pa.types.is_temporal(value.type) else value).as_py()
+    if pa.types.is_temporal(value.type):
+        value = viewed(value, pa.from_numpy_dtype(kind))
+    constant = value.as_py()
     interval = _floats(op, kind, constant) if kind.kind == "f" else _integers(op, kind, constant)
     return None if interval is None else _Intervals(kind, (interval,), op == "!=")
 

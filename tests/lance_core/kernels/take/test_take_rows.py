@@ -90,8 +90,9 @@ def test_changed_bytes(coding: str, map_after: int, levels: str, seed: int) -> N
 @settings(max_examples=draws(12), deadline=None)
 @given(st.sampled_from(LEVELS), st.sampled_from((32, 64)), st.integers(0, 1 << 30))
 def test_lists_in_any_order(coding: str, map_after: int, levels: str, list_bits: int, seed: int) -> None:
-    """Lists of two files, some of them requested twice, from pages with levels of different meanings. Half of the
-    requests are in order: then the search for a list goes on behind the list before.
+    """Lists of two files, some of them requested twice, from pages with levels of different meanings.
+
+    Half of the requests are in order: then the search for a list goes on behind the list before.
     """
     rng = random.Random(seed)
     first = [random_list_page(rng, coding, levels), random_list_page(rng, coding, rng.choice(LEVELS))]
