@@ -18,12 +18,13 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
 from lance_core.commit.conflict_rules import touched_fragments
 from lance_core.commit.conflicts import Verdict, check_conflict
+from lance_core.commit.file_changes import look_at_later
 from lance_core.commit.index_section import DeferredMoves
 from lance_core.commit.next_manifest import TableSettings, dictionary_values, next_manifest
 from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
@@ -57,6 +58,7 @@ from lance_core.table.versions import (
     is_detached,
     list_manifests,
     prepare_manifest,
+    version_path,
 )
 
 MAX_ATTEMPTS = 20
@@ -237,15 +239,26 @@ class _Attempt:
         if listing and listing.may_have_hint and not self._has_forgotten_hint:
             writes.append(self._forget_hint)
         inverted = listing.is_inverted if listing else self._inverted_names
+        made = written_manifest(
+            message,
+            plan.transaction,
+            plan.index_section,
+            version_path(message.version, inverted),
+            plan.data,
+            self._storage.read_range,
+        )
+        look = look_at_later(self._storage, made, lambda: plan.current)
         prepared: list[Callable[[], Published]] = []
 
         def prepare() -> None:
-            prepared.append(prepare_manifest(self._storage, message.version, plan.data, inverted, self._sync))
+            prepared.append(
+                prepare_manifest(self._storage, message.version, plan.data, inverted, self._sync, look)
+            )
 
         run_all([*writes, prepare], is_remote=True)  # each waits for the disk or for the network
         self._writes = ()
         try:
-            path, tag = prepared[0]()
+            tag = prepared[0]().tag
         except AlreadyExistsError:
             return None
         except PutUnknownError as error:
@@ -254,15 +267,7 @@ class _Attempt:
             ) from error
         if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
             self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
-        made = written_manifest(
-            message,
-            plan.transaction,
-            plan.index_section,
-            path,
-            plan.data,
-            self._storage.read_range,
-            tag,
-        )
+        made = replace(made, tag=tag)
         return made if plan.current is None else made.sharing(plan.current)
 
     def _begin(self) -> tuple["_Plan | None", Listing | None]:
