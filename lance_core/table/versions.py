@@ -8,6 +8,7 @@ by number only. Other names, such as staged files and the latest-version hint, a
 Source: docs/format.md, "Versions".
 """
 
+import math
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -371,7 +372,7 @@ def require_in_history(
     if is_based_on_it:
         return
     appeared = {file.path: file.appeared or 0 for file in storage.list_files(VERSIONS)}
-    own = appeared.get(path, 0)
+    own = appeared.get(path, math.inf)  # of a version that is gone, the time is not known
     first = min(appeared.get(version_path(each, inverted), own) for each in later)
     if own < first:
         return

@@ -135,6 +135,23 @@ def test_a_created_table_in_the_place_of_another_is_not_acknowledged(tmp_path: P
     assert values(path, lance) == values(path) == [1, 2]
 
 
+def test_a_version_that_is_removed_at_once_is_not_acknowledged(tmp_path: Path) -> None:
+    """T41: the version was outside the history, and a second cleanup removes it before its writer looks."""
+    path = str(tmp_path / "t.lance")
+    lance_core.write_dataset(rows(0, 1), path)
+
+    def fault(name: str, call: Callable[[], None]) -> None:
+        append(path, 2)
+        append(path, 3)
+        remove_second(lance_core)(path)
+        call()
+        remove_second(lance_core)(path)
+
+    with pytest.raises(CommitUnknownError):
+        write_data(FaultStorage(path, 0, fault, only="put _versions/"), rows(7), None, "append", OPTIONS)
+    assert values(path, lance) == values(path) == [0, 1, 2, 3]
+
+
 def test_the_next_version_may_be_outside_the_history_too(tmp_path: Path) -> None:
     """T41: two writers put versions that were removed, the one of the higher number last."""
     path = str(tmp_path / "t.lance")
