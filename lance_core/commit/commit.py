@@ -8,7 +8,9 @@ has one of three outcomes:
 
   landed    the version exists, and on local files it survives a power failure
   refused   nothing happened; `CommitConflictError`, or the error of the storage
-  unknown   the storage did not answer; `CommitUnknownError`. Nothing is deleted or tried again.
+  unknown   the storage did not answer, or the version may be outside the history (see
+            `lance_core.table.versions.require_in_history`); `CommitUnknownError`. Nothing is deleted or tried
+            again.
 
 Source: docs/format.md, "Writing a version".
 """
@@ -112,7 +114,7 @@ def commit(
             or `timeout` is not positive.
         CommitConflictError: another version prevents this commit. `retryable` says whether computing the
             change again on that version can help.
-        CommitUnknownError: the storage did not answer, so the version may or may not exist.
+        CommitUnknownError: the version may or may not exist in the history; the message says why.
         LanceError: another error; nothing was committed.
     """
     if timeout is not None and timeout <= timedelta(0):
@@ -263,7 +265,7 @@ class _Attempt:
             return None
         except PutUnknownError as error:
             raise CommitUnknownError(
-                f"the storage did not answer: version {message.version} may or may not exist"
+                f"version {message.version} may or may not exist in the history of the table: {error}"
             ) from error
         if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
             self._keep_name(f"{DIRECTORY}/{message.transaction_file}")

@@ -326,6 +326,8 @@ def _publish(
             raise
     try:
         require_in_history(storage, version, path, look_at_later)
+    except PutUnknownError:
+        raise
     except LanceError as error:  # the manifest exists: nothing may be removed from here on
         raise PutUnknownError(
             f"version {version} was written, but it is unknown whether it is part of the history"
