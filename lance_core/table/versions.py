@@ -29,6 +29,7 @@ from lance_core.errors import (
 )
 from lance_core.process.forks import begin_anew_after_fork
 from lance_core.storage import Storage, held
+from lance_core.storage.base import FirstNames
 from lance_core.table.manifest_store import (
     latest_in_store,
     manifest_store_of,
@@ -195,18 +196,30 @@ def list_manifests(storage: Storage) -> Listing | None:
     """
     store = manifest_store_of(storage)
     newest = latest_in_store(store, storage) if store is not None else None
-    names, is_all, tags = storage.first_names(VERSIONS)
-    numbers, is_inverted = _numbers(names)
-    if not is_all and not is_inverted:
-        names, is_all = listed_names(storage), True
-        numbers, is_inverted = _numbers(names)
+    numbers, is_inverted, (names, is_all, tags) = _first_numbers(storage)
     if not numbers:
         return None
     if newest is None:
-        latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
+        latest = _newest_number(numbers, is_inverted)
         newest = latest, version_path(latest, is_inverted)
     tag = tags.get(newest[1].rpartition("/")[2]) if store is None else None
     return Listing(*newest, is_inverted, not is_all or HINT.rpartition("/")[2] in names, tag)
+
+
+def _first_numbers(storage: Storage) -> tuple[list[str], bool, FirstNames]:
+    """Return what `_numbers` returns for the first names, or for all names if the first do not contain the
+    newest version; and these names.
+    """
+    names = storage.first_names(VERSIONS)
+    numbers, inverted = _numbers(names.names)
+    if not (names.is_all or inverted):
+        names = names._replace(names=listed_names(storage), is_all=True)
+        numbers, inverted = _numbers(names.names)
+    return numbers, inverted, names
+
+
+def _newest_number(numbers: list[str], inverted: bool) -> int:
+    return _MAX_VERSION - int(min(numbers)) if inverted else max(map(int, numbers))
 
 
 def version_path(version: int, is_inverted: bool) -> str:
@@ -358,12 +371,10 @@ def require_in_history(
         PutUnknownError: the version may be outside the history.
         LanceError: the storage failed, or a manifest cannot be read.
     """
-    names, is_all, _ = storage.first_names(VERSIONS)
-    if not (is_all or _numbers(names)[1]):
-        names = listed_names(storage)
-    later = sorted(each for each in _versions(names) if each > version)
-    if not later:
+    numbers, inverted = _first_numbers(storage)[:2]
+    if not numbers or _newest_number(numbers, inverted) <= version:
         return
+    later = sorted(each for each in _decoded(numbers, inverted) if each > version)
     inverted = path == version_path(version, True)
     is_based_on_it = None
     if look_at_later is not None:
