@@ -29,7 +29,7 @@ from lance_core.commit.conflicts import Verdict, check_conflict
 from lance_core.commit.file_changes import look_at_later
 from lance_core.commit.index_section import DeferredMoves
 from lance_core.commit.next_manifest import TableSettings, dictionary_values, next_manifest
-from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
+from lance_core.commit.rebase import changed_fragments, drop_whole_fragments, forget_columns, rebase
 from lance_core.commit.transaction_lookup import require_operation
 from lance_core.errors import (
     AlreadyExistsError,
@@ -216,6 +216,8 @@ class _Attempt:
         self._made_on = transaction.read_version
         self._checked = transaction.read_version
         """Newest version that was checked for conflicts."""
+        self._based_on = read if read is not None and read.version == transaction.read_version else None
+        """Version to which the fragments of the transaction belong, if it is known."""
         self._current: Manifest | None = None
         """Version to which the last attempt applied the transaction."""
         self._has_forgotten_hint = False
@@ -451,6 +453,9 @@ class _Attempt:
                     f"{mine} is in conflict with {theirs or 'an unknown operation'} of version {version}",
                     retryable=verdict is Verdict.RETRY,
                 )
+        if self._based_on is not None:
+            # A version outside the history may have the number of one that changed them.
+            shared |= changed_fragments(self._based_on, current, touched_fragments(self._transaction))
         if shared:
             rebase(
                 self._storage,
@@ -464,6 +469,7 @@ class _Attempt:
                 sync=self._sync,
             )
         self._checked = current.version
+        self._based_on = current
         return current
 
     def _forget_hint(self) -> None:

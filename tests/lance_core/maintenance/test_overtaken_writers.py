@@ -221,3 +221,31 @@ def test_a_version_on_which_the_next_one_is_based_counts(change: str, sign: str,
     CHANGES[change](storage)
     expected = [0, 1, 2, 7] if change == "append" else [1, 2]
     assert values(path, lance) == values(path) == expected
+
+
+OTHERS: dict[str, tuple[Callable[[LanceDataset], object], list[int]]] = {
+    "delete rows": (lambda dataset: dataset.delete("x = 1"), [2, 3, 4]),
+    "add a column": (lambda dataset: dataset.add_columns({"y": "x * 2"}), [1, 2, 3, 4]),
+}
+"""Changes of a fragment, and the rows after all changes of the test."""
+
+
+@pytest.mark.parametrize("theirs", OTHERS)
+def test_a_version_outside_the_history_hides_no_change_of_its_fragments(theirs: str, tmp_path: Path) -> None:
+    """T41: the number was that of a change of the fragment, which a third writer has to find out."""
+    path = str(tmp_path / "t.lance")
+    held = lance_core.write_dataset(rows(0, 1, 2, 3), path, max_rows_per_file=2)
+    change, expected = OTHERS[theirs]
+
+    def others() -> None:
+        change(lance_core.dataset(path))
+        append(path, 4)
+        lance_core.dataset(path).cleanup_old_versions(NOW)
+
+    with pytest.raises(CommitUnknownError):
+        CHANGES["append"](overtaken(path, others))
+    held.delete("x = 0")
+    assert values(path, lance) == values(path) == expected
+    if theirs == "add a column":
+        found = lance_core.dataset(path).to_table().to_pydict()
+        assert dict(zip(found["x"], found["y"], strict=True)) == {1: 2, 2: 4, 3: 6, 4: None}
