@@ -158,8 +158,8 @@ def _drain_and_exit(listener: Listener, service: Service, ports: Ports, reason: 
     log_event(logging.INFO, "stopping", {"reason": reason, **running, "grace_s": grace})
     is_idle = admission.wait_idle(grace)
     cut = {"streams_cut": admission.streams + admission.lookups, "uploads_cut": admission.puts}
+    admission.end_streams()  # of open exchanges, too, whose clients ask nothing
     if not is_idle:
-        admission.end_streams()
         admission.wait_idle(_LAST_WORDS_SECONDS)
     service.close()
     # A client that stopped reading blocks shutdown() for ever, so nobody waits for it longer than this.

@@ -116,7 +116,7 @@ class Settings:
     """Bytes that all streams together may use for read-ahead and caches."""
     max_streams: int = _setting(256, parse_count)
     """Streams that may run at the same time; the next one is refused as retryable. The same number of lookups
-    may run at the same time.
+    may run at the same time, and the same number of exchanges may be open.
     """
     max_puts: int = _setting(32, parse_count)
     """Uploads that may run at the same time; the next one is refused as retryable."""

@@ -26,9 +26,11 @@ def do_exchange(
     call.describe(lambda: {**named(command.dataset), "rows": num_rows})
     caller = call.caller
     client = call.reader()
-    with service.admission.lookup(caller):
+    admission = service.admission
+    with admission.exchange(caller):
         incoming = Incoming(reader, service, call.received)
-        exchange = service.reads.exchange(command, incoming.schema)
+        with admission.lookup(caller):
+            exchange = service.reads.exchange(command, incoming.schema)
         writer.begin(exchange.schema)
         for asked, metadata in incoming.messages(are_questions=True):
             if metadata is not None:
@@ -36,7 +38,7 @@ def do_exchange(
             if asked is not None:
                 service.processors.note_call()
                 service.send_rate.wait(caller)
-                with client.waiting(), exchange.rows(asked) as rows:
+                with admission.question(caller), client.waiting(), exchange.rows(asked) as rows:
                     writer.write_batch(rows)
                     size = num_bytes(rows)
                     call.sent(rows.num_rows, size)

@@ -1,7 +1,8 @@
 """Admission of calls: limits for all callers together and for each caller, and an orderly stop.
 
 A lookup (rows by keys, or a few rows of a scan) has slots of its own. So full scans that take all slots for
-streams keep nobody from looking up a row.
+streams keep nobody from looking up a row. An open exchange has a slot of its own kind, because it keeps a
+thread and its plan; it takes the slot of a lookup only while a question is answered.
 """
 
 import math
@@ -18,6 +19,8 @@ _FIRST_GAP_SECONDS = 0.5
 """Time between the ends of two calls of a kind, before any has ended."""
 _SHORTEST_RETRY_SECONDS = 0.1
 _LONGEST_RETRY_SECONDS = 10.0
+_QUESTION_SECONDS = 10.0
+"""Time that a question of an exchange waits for the slot of a lookup."""
 _WEIGHT = 0.2
 """Weight of the latest gap between two ends in their moving average."""
 
@@ -42,6 +45,10 @@ class _Slots:
         self._last_end: float | None = None
         self._promised = 0.0
         """Time at which the caller that was refused last may come back."""
+
+    def has_room(self, caller: str) -> bool:
+        """Return whether a slot is free for the caller."""
+        return self.used < self.limit.total and self.of_callers.get(caller, 0) < self.limit.of_caller
 
     def enter(self, caller: str) -> None:
         """Take a slot. Raises OverloadedError if the caller or all callers together have too many."""
@@ -79,24 +86,29 @@ class _Slots:
 
 
 class _Slot:
-    """Context of one running call, stream, lookup, upload or change. (A class is faster than a generator.)"""
+    """Context of one running call, stream, exchange, lookup, upload or change. (A class is faster than a
+    generator.)
+    """
 
-    __slots__ = ("_admission", "_caller", "_slots")
+    __slots__ = ("_admission", "_caller", "_patience", "_slots")
 
-    def __init__(self, admission: "Admission", slots: _Slots, caller: str) -> None:
+    def __init__(self, admission: "Admission", slots: _Slots, caller: str, patience: float = 0.0) -> None:
+        """Prepare the context. Its start waits for a slot for the seconds of `patience`."""
         self._admission = admission
         self._slots = slots
         self._caller = caller
+        self._patience = patience
 
     def __enter__(self) -> None:
-        self._admission._enter(self._slots, self._caller)
+        self._admission._enter(self._slots, self._caller, self._patience)
 
     def __exit__(self, *_: object) -> None:
         self._admission._leave(self._slots, self._caller)
 
 
 class Admission:
-    """Counter of the running calls, streams, lookups, uploads and changes, with a limit for each kind.
+    """Counter of the running calls, streams, exchanges, lookups, uploads and changes, with a limit for each
+    kind.
 
     A caller is a text: the subject of an identity, or the host of an anonymous client. `close` refuses new
     calls. `end_streams` ends the running streams.
@@ -106,6 +118,7 @@ class Admission:
         self._changed = threading.Condition()
         self._calls = _Slots("calls", Limit(sys.maxsize, sys.maxsize))
         self._streams = _Slots("streams", streams)
+        self._exchanges = _Slots("exchanges", streams)
         self._lookups = _Slots("lookups", streams)
         self._puts = _Slots("uploads", puts)
         self._changes = _Slots("changes", puts)
@@ -128,6 +141,18 @@ class Admission:
         """Return a context that counts one lookup. The limits are those of streams, counted separately."""
         return _Slot(self, self._lookups, caller)
 
+    def exchange(self, caller: str) -> AbstractContextManager[None]:
+        """Return a context that counts one open exchange, within one call. The limits are those of streams,
+        counted separately.
+        """
+        return _Slot(self, self._exchanges, caller)
+
+    def question(self, caller: str) -> AbstractContextManager[None]:
+        """Return a context that counts a question of an exchange as a lookup. Its start waits for a slot; it
+        raises DrainingError after `end_streams`, and OverloadedError if no slot gets free.
+        """
+        return _Slot(self, self._lookups, caller, _QUESTION_SECONDS)
+
     def put(self, caller: str) -> AbstractContextManager[None]:
         """Return a context that counts one upload; its start raises OverloadedError at a limit."""
         return _Slot(self, self._puts, caller)
@@ -136,10 +161,13 @@ class Admission:
         """Return a context that counts one action that changes datasets. The limits are those of uploads."""
         return _Slot(self, self._changes, caller)
 
-    def _enter(self, slots: _Slots, caller: str) -> None:
+    def _enter(self, slots: _Slots, caller: str, patience: float) -> None:
         with self._changed:
             if slots is self._calls and self._closed:
                 raise DrainingError("the server is shutting down; try another one or again later")
+            if patience:
+                self._changed.wait_for(lambda: slots.has_room(caller) or self._ending.is_set(), patience)
+                self.check_stream()
             slots.enter(caller)
             self._running += 1
 
@@ -161,17 +189,25 @@ class Admission:
             self._closed = True
 
     def end_streams(self) -> None:
-        self._ending.set()
+        with self._changed:
+            self._ending.set()
+            self._changed.notify_all()
 
     def wait_for_end(self, seconds: float) -> None:
         """Wait until `end_streams`, at most `seconds`."""
         self._ending.wait(seconds)
 
     def wait_idle(self, seconds: float) -> bool:
-        """Wait until nothing runs, at most `seconds`. Return whether nothing runs."""
+        """Wait until nothing runs, at most `seconds`. Return whether nothing runs. An exchange whose client
+        asks nothing does not count.
+        """
         deadline = time.monotonic() + seconds
+
+        def is_idle() -> bool:
+            return self._running == 2 * self._exchanges.used  # each of them is a call, too
+
         with self._changed:
-            return self._changed.wait_for(lambda: self._running == 0, max(0.0, deadline - time.monotonic()))
+            return self._changed.wait_for(is_idle, max(0.0, deadline - time.monotonic()))
 
     @property
     def is_closed(self) -> bool:
@@ -180,7 +216,7 @@ class Admission:
 
     def use(self) -> Mapping[str, tuple[int, int]]:
         """Return by kind how many calls run, and how many may run."""
-        kinds = (self._calls, self._streams, self._lookups, self._puts, self._changes)
+        kinds = (self._calls, self._streams, self._exchanges, self._lookups, self._puts, self._changes)
         return {slots.name: (slots.used, slots.limit.total) for slots in kinds}
 
     @property

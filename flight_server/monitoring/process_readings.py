@@ -72,7 +72,8 @@ class ProcessReadings:
         return (
             _gauge(
                 "running",
-                "Calls, streams, lookups, uploads and changes that run; calls end before their streams.",
+                "Calls, streams, exchanges, lookups, uploads and changes that run; calls end before their"
+                " streams.",
                 {(kind,): running for kind, (running, _) in use.items()},
                 ("kind",),
             ),
@@ -83,7 +84,7 @@ class ProcessReadings:
             ),
             _gauge(
                 "running_limit",
-                "How many calls, streams, lookups, uploads and changes may run.",
+                "How many calls, streams, exchanges, lookups, uploads and changes may run.",
                 {(kind,): limit for kind, (_, limit) in use.items() if limit < sys.maxsize},
                 ("kind",),
             ),

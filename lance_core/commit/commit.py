@@ -8,7 +8,9 @@ has one of three outcomes:
 
   landed    the version exists, and on local files it survives a power failure
   refused   nothing happened; `CommitConflictError`, or the error of the storage
-  unknown   the storage did not answer; `CommitUnknownError`. Nothing is deleted or tried again.
+  unknown   the storage did not answer, or the version may be outside the history (see
+            `lance_core.table.versions.require_in_history`); `CommitUnknownError`. Nothing is deleted or tried
+            again.
 
 Source: docs/format.md, "Writing a version".
 """
@@ -18,15 +20,16 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 
 from lance_core.commit.conflict_rules import touched_fragments
 from lance_core.commit.conflicts import Verdict, check_conflict
+from lance_core.commit.file_changes import look_at_later
 from lance_core.commit.index_section import DeferredMoves
 from lance_core.commit.next_manifest import TableSettings, dictionary_values, next_manifest
-from lance_core.commit.rebase import drop_whole_fragments, forget_columns, rebase
+from lance_core.commit.rebase import changed_fragments, drop_whole_fragments, forget_columns, rebase
 from lance_core.commit.transaction_lookup import require_operation
 from lance_core.errors import (
     AlreadyExistsError,
@@ -57,6 +60,7 @@ from lance_core.table.versions import (
     is_detached,
     list_manifests,
     prepare_manifest,
+    version_path,
 )
 
 MAX_ATTEMPTS = 20
@@ -110,7 +114,7 @@ def commit(
             or `timeout` is not positive.
         CommitConflictError: another version prevents this commit. `retryable` says whether computing the
             change again on that version can help.
-        CommitUnknownError: the storage did not answer, so the version may or may not exist.
+        CommitUnknownError: the version may or may not exist in the history; the message says why.
         LanceError: another error; nothing was committed.
     """
     if timeout is not None and timeout <= timedelta(0):
@@ -212,6 +216,8 @@ class _Attempt:
         self._made_on = transaction.read_version
         self._checked = transaction.read_version
         """Newest version that was checked for conflicts."""
+        self._based_on = read if read is not None and read.version == transaction.read_version else None
+        """Version to which the fragments of the transaction belong, if it is known."""
         self._current: Manifest | None = None
         """Version to which the last attempt applied the transaction."""
         self._has_forgotten_hint = False
@@ -237,32 +243,35 @@ class _Attempt:
         if listing and listing.may_have_hint and not self._has_forgotten_hint:
             writes.append(self._forget_hint)
         inverted = listing.is_inverted if listing else self._inverted_names
-        prepared: list[Callable[[], Published]] = []
-
-        def prepare() -> None:
-            prepared.append(prepare_manifest(self._storage, message.version, plan.data, inverted, self._sync))
-
-        run_all([*writes, prepare], is_remote=True)  # each waits for the disk or for the network
-        self._writes = ()
-        try:
-            path, tag = prepared[0]()
-        except AlreadyExistsError:
-            return None
-        except PutUnknownError as error:
-            raise CommitUnknownError(
-                f"the storage did not answer: version {message.version} may or may not exist"
-            ) from error
-        if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
-            self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
         made = written_manifest(
             message,
             plan.transaction,
             plan.index_section,
-            path,
+            version_path(message.version, inverted),
             plan.data,
             self._storage.read_range,
-            tag,
         )
+        look = look_at_later(self._storage, made, lambda: plan.current)
+        prepared: list[Callable[[], Published]] = []
+
+        def prepare() -> None:
+            prepared.append(
+                prepare_manifest(self._storage, message.version, plan.data, inverted, self._sync, look)
+            )
+
+        run_all([*writes, prepare], is_remote=True)  # each waits for the disk or for the network
+        self._writes = ()
+        try:
+            tag = prepared[0]().tag
+        except AlreadyExistsError:
+            return None
+        except PutUnknownError as error:
+            raise CommitUnknownError(
+                f"version {message.version} may or may not exist in the history of the table: {error}"
+            ) from error
+        if message.transaction_file and self._transaction_path != f"{DIRECTORY}/{message.transaction_file}":
+            self._keep_name(f"{DIRECTORY}/{message.transaction_file}")
+        made = replace(made, tag=tag)
         return made if plan.current is None else made.sharing(plan.current)
 
     def _begin(self) -> tuple["_Plan | None", Listing | None]:
@@ -444,6 +453,9 @@ class _Attempt:
                     f"{mine} is in conflict with {theirs or 'an unknown operation'} of version {version}",
                     retryable=verdict is Verdict.RETRY,
                 )
+        if self._based_on is not None:
+            # A version outside the history may have the number of one that changed them.
+            shared |= changed_fragments(self._based_on, current, touched_fragments(self._transaction))
         if shared:
             rebase(
                 self._storage,
@@ -457,6 +469,7 @@ class _Attempt:
                 sync=self._sync,
             )
         self._checked = current.version
+        self._based_on = current
         return current
 
     def _forget_hint(self) -> None:

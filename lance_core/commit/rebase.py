@@ -51,6 +51,24 @@ def drop_whole_fragments(transaction: Transaction) -> list[str]:
     return paths
 
 
+def changed_fragments(before: Manifest, newest: Manifest, fragment_ids: Set[int]) -> set[int]:
+    """Return those of some fragments that were removed since the version `before`, or in which rows were
+    deleted or columns written.
+    """
+    then, now = (
+        {fragment.id: fragment for fragment in manifest.message.fragments if fragment.id in fragment_ids}
+        for manifest in (before, newest)
+    )
+    return {each for each, fragment in then.items() if each not in now or _has_changed(fragment, now[each])}
+
+
+def _has_changed(before: table_pb2.DataFragment, now: table_pb2.DataFragment) -> bool:
+    then, later = before.deletion_file, now.deletion_file
+    if (then.id, then.read_version, then.file_type) != (later.id, later.read_version, later.file_type):
+        return True
+    return not {file.path for file in now.files} <= {file.path for file in before.files}
+
+
 def rebase(
     storage: Storage,
     newest: Manifest,

@@ -9,6 +9,7 @@ Source: docs/format.md, "Two writers".
 
 from collections.abc import Collection
 
+from lance_core.commit.file_changes import look_at_later
 from lance_core.errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -110,8 +111,12 @@ def _find(storage: Storage, versions: list[int], transaction_id: str) -> Manifes
 
 
 def _require_in_history(storage: Storage, manifest: Manifest) -> None:
+    def read_before() -> Manifest | None:
+        return read_manifest(storage, manifest.version - 1) if manifest.version > 1 else None
+
+    look = look_at_later(storage, manifest, read_before)
     try:
-        require_in_history(storage, manifest.version, manifest.name)
+        require_in_history(storage, manifest.version, manifest.name, look)
     except PutUnknownError as error:
         raise CommitUnknownError(
             f"it is unknown whether version {manifest.version} is part of the history"

@@ -8,10 +8,11 @@ not finished.
 
 Everything is read before anything is removed, and an unreadable manifest or reference ends the cleanup.
 Manifests are removed first: an interrupted cleanup leaves unused files, not versions without files. An object
-store removes many manifests by one request, in any order; a file in `REMOVALS` warns writers meanwhile. Then
-versions and references are listed again. A version that was named meanwhile is put back. Files that a new
-version uses again (a restore) stay. Other datasets that use this one as a base are not known here; a tag
-protects the files that they need.
+store removes many manifests by one request, in any order; a file in `REMOVALS` warns writers meanwhile. If a
+version stays that is older than a removed one, another such file stays for a day. Then versions and
+references are listed again. A version that was named meanwhile is put back. Files that a new version uses
+again (a restore) stay. Other datasets that use this one as a base are not known here; a tag protects the
+files that they need.
 
 Source: docs/format.md, "Cleanup".
 """
@@ -51,8 +52,8 @@ from lance_core.table.versions import (
 UNVERIFIED_AGE = timedelta(days=7)
 """Age below which a file stays if no version ever referred to it."""
 _REMOVAL_AGE = timedelta(days=1)
-"""Age of a file in `REMOVALS` whose cleanup died. It is written again before each group of manifests, so a
-cleanup that works has a younger one.
+"""Age at which a file in `REMOVALS` goes: that of a cleanup that died, or of a day that is over. A cleanup
+that works writes its file again before each group of manifests, so it has a younger one.
 """
 
 _AT_ONCE = 16
@@ -180,6 +181,8 @@ class _Inspection:
     """Files to which versions to remove refer."""
     seen: set[int] = field(default_factory=set)
     """Versions whose manifests were read."""
+    leaves_gaps: bool = False
+    """Whether a version stays that is older than a version to remove."""
 
 
 def explain_cleanup(
@@ -278,6 +281,7 @@ def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspe
     inspection = _Inspection(seen={*listed, *detached})
     refused = []
     held_bytes = 0
+    has_older = False  # that stays
     for manifest, data in read_manifest_files(snapshot, listed):
         version = manifest.version
         goes = version < snapshot.manifest.version
@@ -291,7 +295,9 @@ def _inspect(snapshot: Snapshot, root: Storage, policy: CleanupPolicy) -> _Inspe
             refused += protected[version]
         goes &= version not in protected
         (inspection.verified if goes else inspection.referenced).add(manifest)
+        has_older |= not goes
         if goes:
+            inspection.leaves_gaps |= has_older
             # A version has two manifests if `rename_manifests` was interrupted.
             paths = {manifest.name} | ({version_path(version, False)} if version in plain else set())
             held_bytes += manifest.size
@@ -345,17 +351,21 @@ def _remove_manifests(
     storage = snapshot.storage
     pace = _Pace(policy.delete_rate_limit)
     at_once = storage.deletes_at_once and not policy.is_slowed_down and len(inspection.old) > 1
-    warning = f"{REMOVALS}/{uuid4()}"
+    warning = _Warning(storage)
     # The hint may name a removed version, from which the reference would try later versions one by one.
     before: list[Callable[[], None]] = [partial(storage.delete_file, HINT)]
+    if inspection.leaves_gaps:
+        before.append(warning.stay)
     for together in _groups(inspection.old):
         if at_once:
-            before.append(partial(storage.put, warning, warning.encode()))
+            before.append(warning.write)
         content, (tags, branches) = run_both(
             partial(_contents, storage, together, before), partial(list_refs, root), storage.is_remote
         )
         before = []
         named = _named_versions(snapshot, tags, branches)
+        if any(old.version in named for old in together):
+            warning.stay()
         removed = [old for old in together if old.path in content and old.version not in named]
         if not (at_once and _are_removed_at_once(storage, removed)):
             for old in removed:
@@ -363,17 +373,44 @@ def _remove_manifests(
                 storage.delete_file(old.path)
         gone = {old.path for old in removed}
         named_meanwhile = _named_versions(snapshot, *list_refs(root))
-        for old in removed:
-            if old.version in named_meanwhile:
-                storage.put(old.path, content[old.path])
+        back = [old for old in removed if old.version in named_meanwhile]
+        if back:
+            warning.stay()
+        for old in back:
+            storage.put(old.path, content[old.path])
         for old in together:
             if old.path in gone and old.version not in named_meanwhile:
                 yield CleanupCandidateFile(old.path, "manifest", False, old.size)
             else:
                 inspection.seen.discard(old.version)  # the version stays, and so do its files
     if at_once:  # not after an error: it may have left a version while the next one is gone
-        with suppress(StorageError):  # a cleanup removes it after a day
-            storage.delete_file(warning)
+        warning.remove()
+
+
+class _Warning:
+    """Files in `REMOVALS`, which warn writers that a version may be there while the next one was removed."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._own = f"{REMOVALS}/{uuid4()}"
+        # One for all cleanups of a day, which no cleanup removes while another one may write it.
+        self._of_the_day = f"{REMOVALS}/{datetime.now(UTC).date()}"
+        self._stays = False
+
+    def write(self) -> None:
+        """Warn until `remove` is called."""
+        self._storage.put(self._own, self._own.encode())
+
+    def stay(self) -> None:
+        """Warn for a day, because versions stay that are older than removed versions."""
+        if not self._stays:
+            self._storage.put(self._of_the_day, self._own.encode())
+            self._stays = True
+
+    def remove(self) -> None:
+        """Remove what `write` wrote. If that fails, a cleanup removes it after a day."""
+        with suppress(StorageError):
+            self._storage.delete_file(self._own)
 
 
 def _are_removed_at_once(storage: Storage, removed: Sequence[_Old]) -> bool:

@@ -3,6 +3,7 @@ versions need.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from lance_core.table.fragment import deletion_file_name
@@ -45,6 +46,10 @@ class ReferencedFiles:
 
     def __contains__(self, file: FileRole) -> bool:
         return file.name in self._names.get(file.kind, ())
+
+    def roles(self) -> Iterator[FileRole]:
+        """Yield the files in no particular order."""
+        return (FileRole(kind, name) for kind, names in self._names.items() for name in names)
 
     def add(self, manifest: Manifest) -> None:
         """Add the files to which a version refers.

@@ -8,6 +8,7 @@ by number only. Other names, such as staged files and the latest-version hint, a
 Source: docs/format.md, "Versions".
 """
 
+import math
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -21,12 +22,14 @@ from lance_core.errors import (
     CorruptFileError,
     DatasetNotFoundError,
     FileMissingError,
+    LanceError,
     PutUnknownError,
     StorageError,
     VersionNotFoundError,
 )
 from lance_core.process.forks import begin_anew_after_fork
 from lance_core.storage import Storage, held
+from lance_core.storage.base import FirstNames
 from lance_core.table.manifest_store import (
     latest_in_store,
     manifest_store_of,
@@ -39,7 +42,7 @@ VERSIONS = "_versions"
 REFS = "_refs"
 """Directory of tags and branches, in the main branch."""
 REMOVALS = f"{REFS}/removals"
-"""Directory with a file for each cleanup that is removing versions in any order, in the branch itself."""
+"""Directory of files that say that versions were or are removed before older ones, in the branch itself."""
 TREE = "tree"
 """Directory of the branches' versions, in the main branch."""
 
@@ -50,6 +53,9 @@ stale.
 
 LISTED_AT_ONCE = 1000
 """Number of names that object stores list per request."""
+
+LookAtLater = Callable[[int, str], bool | None]
+"""See `require_in_history`."""
 
 _SUFFIX = ".manifest"
 _MAX_VERSION = (1 << 64) - 1
@@ -190,18 +196,30 @@ def list_manifests(storage: Storage) -> Listing | None:
     """
     store = manifest_store_of(storage)
     newest = latest_in_store(store, storage) if store is not None else None
-    names, is_all, tags = storage.first_names(VERSIONS)
-    numbers, is_inverted = _numbers(names)
-    if not is_all and not is_inverted:
-        names, is_all = listed_names(storage), True
-        numbers, is_inverted = _numbers(names)
+    numbers, is_inverted, (names, is_all, tags) = _first_numbers(storage)
     if not numbers:
         return None
     if newest is None:
-        latest = _MAX_VERSION - int(min(numbers)) if is_inverted else max(map(int, numbers))
+        latest = _newest_number(numbers, is_inverted)
         newest = latest, version_path(latest, is_inverted)
     tag = tags.get(newest[1].rpartition("/")[2]) if store is None else None
     return Listing(*newest, is_inverted, not is_all or HINT.rpartition("/")[2] in names, tag)
+
+
+def _first_numbers(storage: Storage) -> tuple[list[str], bool, FirstNames]:
+    """Return what `_numbers` returns for the first names, or for all names if the first do not contain the
+    newest version; and these names.
+    """
+    names = storage.first_names(VERSIONS)
+    numbers, inverted = _numbers(names.names)
+    if not (names.is_all or inverted):
+        names = names._replace(names=listed_names(storage), is_all=True)
+        numbers, inverted = _numbers(names.names)
+    return numbers, inverted, names
+
+
+def _newest_number(numbers: list[str], inverted: bool) -> int:
+    return _MAX_VERSION - int(min(numbers)) if inverted else max(map(int, numbers))
 
 
 def version_path(version: int, is_inverted: bool) -> str:
@@ -229,7 +247,12 @@ def publish_manifest(
 
 
 def prepare_manifest(
-    storage: Storage, version: int, data: bytes, inverted: bool, sync: bool = True
+    storage: Storage,
+    version: int,
+    data: bytes,
+    inverted: bool,
+    sync: bool = True,
+    look_at_later: LookAtLater | None = None,
 ) -> Callable[[], Published]:
     """Prepare to make a version by putting its manifest, if there is none yet. Return a function that makes
     it. Of several writers exactly one succeeds.
@@ -243,6 +266,7 @@ def prepare_manifest(
         data: content of the manifest file. It must differ from that of every other writer.
         inverted: naming scheme of the table, see `version_path`.
         sync: make the version durable before returning.
+        look_at_later: see `require_in_history`.
 
     Returns:
         The function. Its errors are:
@@ -261,7 +285,7 @@ def prepare_manifest(
         publish = partial(publish_in_store, store, storage, version, path, data, sync=sync)
     else:
         put = storage.prepare_put(path, data, sync=sync)
-        publish = partial(_publish, put, storage, version, path, data, sync)
+        publish = partial(_publish, put, storage, version, path, data, sync, look_at_later)
 
     def make() -> Published:
         if storage.commit_lock is None:
@@ -299,7 +323,13 @@ def _detached_path(version: int) -> str:
 
 
 def _publish(
-    put: Callable[[], str | None], storage: Storage, version: int, path: str, data: bytes, sync: bool
+    put: Callable[[], str | None],
+    storage: Storage,
+    version: int,
+    path: str,
+    data: bytes,
+    sync: bool,
+    look_at_later: LookAtLater | None,
 ) -> str | None:
     tag = None
     try:
@@ -308,40 +338,64 @@ def _publish(
         if not _is_there(storage, path, data, sync):
             raise
     try:
-        require_in_history(storage, version, path)
-    except StorageError as error:  # the manifest exists: nothing may be removed from here on
+        require_in_history(storage, version, path, look_at_later)
+    except PutUnknownError:
+        raise
+    except LanceError as error:  # the manifest exists: nothing may be removed from here on
         raise PutUnknownError(
             f"version {version} was written, but it is unknown whether it is part of the history"
         ) from error
     return tag
 
 
-def require_in_history(storage: Storage, version: int, path: str) -> None:
+def require_in_history(
+    storage: Storage, version: int, path: str, look_at_later: LookAtLater | None = None
+) -> None:
     """Refuse a version whose number another version had before, which was made and cleaned up meanwhile.
 
-    Such a version lies below newer versions that are not based on it. Cleanup removes the oldest versions
-    first and keeps named ones. So if the version before exists and no version has a name, no version with
-    this number was removed. A cleanup that removes versions in any order says so by a file in `REMOVALS`.
-    Otherwise the next version decides: its file must not be older than the file of this version.
+    Such a version lies below newer versions that are not based on it. The next version shows by its files
+    whether it is based on this one. If it shows neither, the times decide: no later version is older than
+    this one. Of equal times nothing can be told, except that cleanup removes the oldest versions first. So if
+    the version before exists, no version with this number was removed. A cleanup leaves a file in `REMOVALS`
+    if it removes versions in another order.
+
+    Args:
+        storage: storage of the table.
+        version: the version.
+        path: path of its manifest.
+        look_at_later: tells whether a later version, by its number and the path of its manifest, is based on
+            this one: True, False if there is no sign of that, None if there could be none. Its errors are
+            those of the caller.
 
     Raises:
         PutUnknownError: the version may be outside the history.
-        StorageError: the storage failed.
+        LanceError: the storage failed, or a manifest cannot be read.
     """
-    if version == 1 or version == max(_versions(storage.first_names(VERSIONS).names), default=0):
+    numbers, inverted = _first_numbers(storage)[:2]
+    if not numbers or _newest_number(numbers, inverted) <= version:
         return
+    later = sorted(each for each in _decoded(numbers, inverted) if each > version)
     inverted = path == version_path(version, True)
-    # Before the look for the parent: a cleanup removes this file after the manifests.
-    is_cleaned_up = storage.deletes_at_once and any(True for _ in storage.list_files(REMOVALS))
-    has_parent = storage.exists(version_path(version - 1, inverted)) and not is_cleaned_up
-    if has_parent and not _may_have_names(storage):
+    is_based_on_it = None
+    if look_at_later is not None:
+        for each in later:
+            with suppress(VersionNotFoundError):  # cleaned up after it was listed
+                is_based_on_it = look_at_later(each, version_path(each, inverted))
+                break
+    if is_based_on_it:
         return
-    appeared = {file.path: file.appeared for file in storage.list_files(VERSIONS)}
-    later = [each for each in _versions([path.rpartition("/")[2] for path in appeared]) if each > version]
-    if not later:
+    appeared = {file.path: file.appeared or 0 for file in storage.list_files(VERSIONS)}
+    own = appeared.get(path, math.inf)  # of a version that is gone, the time is not known
+    first = min(appeared.get(version_path(each, inverted), own) for each in later)
+    if own < first:
         return
-    own, following = (appeared.get(each) or 0 for each in (path, version_path(min(later), inverted)))
-    if own > following or (own == following and not has_parent):
+    # References before the version before: a cleanup removes its file in `REMOVALS` after the manifests.
+    if (
+        own > first
+        or is_based_on_it is False
+        or _may_have_names(storage)
+        or not (version == 1 or storage.exists(version_path(version - 1, inverted)))
+    ):
         raise PutUnknownError(
             f"while version {version} was written, other writers made later versions and a cleanup removed"
             " old ones: the later versions may not be based on it"
@@ -349,7 +403,9 @@ def require_in_history(storage: Storage, version: int, path: str) -> None:
 
 
 def _may_have_names(storage: Storage) -> bool:
-    """Return whether a version may have a tag, or a branch may have begun with it."""
+    """Return whether a version may have a tag, or a branch may have begun with it, or whether there is a file
+    in `REMOVALS`.
+    """
     if f"/{TREE}/" in storage.uri:  # the references of branches are in the main root
         return True
     return any(True for _ in storage.list_files(REFS))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import flight
 
 from support.clients.command_line import run_verb
 from support.clients.raw_flight import SERVICE, call, path_descriptor, scan_json, ticket
@@ -149,6 +151,25 @@ def test_a_stalled_client_does_not_keep_the_server(
     print(f"10 stalled clients, grace 0.5 s: gone after {took:.1f} s")
     assert 0.5 <= took < AT_ONCE_S
     assert all(client.finish() is not grpc.StatusCode.OK for client in stalled)
+
+
+def test_an_idle_exchange_does_not_keep_the_server(root: Root, serve: StartServer) -> None:
+    """The client that asks again is told to ask another server, or finds the connection closed."""
+    server = serve(root.path, *GRACE)
+    keys = pa.record_batch({"_rowoffset": pa.array([1], pa.uint64())})
+    with server.client() as client:
+        take = flight.FlightDescriptor.for_command(b'{"take": {"dataset": "trips"}}')
+        writer, answers = client.do_exchange(take)
+        writer.begin(keys.schema)
+        writer.write_batch(keys)
+        assert answers.read_chunk().data.num_rows == 1
+        began = time.perf_counter()
+        assert server.stop() == 0
+        assert time.perf_counter() - began < AT_ONCE_S
+        with contextlib.suppress(flight.FlightUnavailableError):
+            writer.write_batch(keys)
+        with pytest.raises(flight.FlightUnavailableError):
+            answers.read_chunk()
 
 
 def test_streams_hear_when_the_grace_is_over(

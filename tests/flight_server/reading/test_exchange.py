@@ -6,6 +6,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pyarrow import flight
 
 from support.clients.puts import put
 from support.oracles.comparison import assert_tables_equal
+from support.processes.waiting import wait_until
 from support.runs.each_case import each_case
 from support.servers.served import Root, StartServer
 from support.servers.server import RunningServer
@@ -206,6 +208,88 @@ def test_a_client_that_never_reads(serve: StartServer, root: Root) -> None:
                 assert time.monotonic() < deadline
                 time.sleep(0.05)
     assert "Traceback" not in server.log
+
+
+def test_an_open_exchange_keeps_nobody_from_looking_up_rows(serve: StartServer, root: Root) -> None:
+    """T6: idle exchanges count among themselves only, and one that ends makes room for another."""
+    server = serve(root.path, "--max-streams", "2")
+    take = flight.Ticket(b'{"take": {"dataset": "trips", "offsets": [1, 2]}}')
+    with server.client() as client, contextlib.ExitStack() as stack:
+        keys = keys_of("_rowoffset", [])
+        asks = [
+            stack.enter_context(exchange(client, keys.schema, dataset="trips", columns=["id"]))
+            for _ in range(2)
+        ]
+        for ask in asks:
+            assert ask(keys_of("_rowoffset", [1, 2])).num_rows == 2
+        wait_until(lambda: is_read(client, take))  # an answer arrives before its slot is free
+        assert client.do_get(take).read_all().num_rows == 2
+        with (
+            pytest.raises(flight.FlightUnavailableError, match="2 exchanges are running"),
+            exchange(client, keys.schema, dataset="trips") as more,
+        ):
+            more(keys)
+        stack.close()
+        wait_until(lambda: is_answered(client))
+
+
+def is_read(client: flight.FlightClient, ticket: flight.Ticket) -> bool:
+    try:
+        return client.do_get(ticket).read_all().num_rows == 2
+    except flight.FlightUnavailableError:
+        return False
+
+
+def is_answered(client: flight.FlightClient) -> bool:
+    try:
+        with exchange(client, keys_of("_rowoffset", []).schema, dataset="trips") as ask:
+            return ask(keys_of("_rowoffset", [1])).num_rows == 1
+    except flight.FlightUnavailableError:
+        return False
+
+
+def large_lookup(server: RunningServer) -> flight.FlightStreamReader:
+    """Start a lookup that is longer than what a client is sent before it reads."""
+    offsets = [0] * 200_000
+    ticket = flight.Ticket(json.dumps({"take": {"dataset": "ns/vectors", "offsets": offsets}}).encode())
+    reader = server.client().do_get(ticket)
+    reader.read_chunk()
+    return reader
+
+
+def test_a_question_waits_for_the_slot_of_a_lookup(serve: StartServer, root: Root) -> None:
+    """T6: the question is answered when the other lookup ends, and the stream goes on."""
+    server = serve(root.path, "--max-streams", "1")
+    with (
+        server.client() as client,
+        exchange(client, keys_of("_rowoffset", []).schema, dataset="trips") as ask,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        assert ask(keys_of("_rowoffset", [1])).num_rows == 1
+        running = large_lookup(server)
+        answer = pool.submit(ask, keys_of("_rowoffset", [1, 2]))
+        with pytest.raises(TimeoutError):
+            answer.result(0.5)
+        assert sum(chunk.data.num_rows for chunk in running) > 0
+        assert answer.result(20).num_rows == 2
+        assert ask(keys_of("_rowoffset", [3])).num_rows == 1
+
+
+def test_a_question_does_not_wait_for_ever(serve: StartServer, root: Root) -> None:
+    """T6: the error is retryable and says when to come back. `flight_client` opens another stream then."""
+    waits = {"flight_server.limits.admission._QUESTION_SECONDS": 0.2}
+    server = serve(root.path, "--max-streams", "1", constants=waits)
+    with (
+        server.client() as client,
+        contextlib.suppress(pa.ArrowException),
+        exchange(client, keys_of("_rowoffset", []).schema, dataset="trips") as ask,
+    ):
+        assert ask(keys_of("_rowoffset", [1])).num_rows == 1
+        running = large_lookup(server)
+        with pytest.raises(flight.FlightUnavailableError, match="1 lookups are running") as caught:
+            ask(keys_of("_rowoffset", [1]))
+        assert json.loads(caught.value.extra_info)["retry_after_ms"] > 0
+        running.cancel()
 
 
 def write_for_ever(writer: flight.FlightStreamWriter, batch: pa.RecordBatch) -> None:

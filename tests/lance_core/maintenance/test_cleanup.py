@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
 import shutil
 import time
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +70,7 @@ def files(path: str) -> dict[str, int]:
         str(file.relative_to(path)): file.stat().st_size for file in Path(path).rglob("*") if file.is_file()
     }
     found.pop("_versions/latest_version_hint.json", None)
-    return found
+    return {name: size for name, size in found.items() if not name.startswith("_refs/removals/")}
 
 
 def kinds(path: str) -> dict[str, int]:
@@ -267,6 +269,48 @@ def test_files_of_cleanups_that_died_stay_for_a_day(tmp_path: Path) -> None:
         os.utime(removals / name, (then, then))
     lance_core.dataset(path).cleanup_old_versions(NOW)
     assert [each.name for each in removals.iterdir()] == ["new"]
+
+
+def warnings(path: str) -> list[str]:
+    return sorted(file.name for file in Path(path, "_refs", "removals").glob("*"))
+
+
+def test_a_version_that_stays_below_removed_ones_leaves_a_warning(tmp_path: Path) -> None:
+    """T41: writers tell by the version before their own that no version with their number was removed."""
+    path = history(tmp_path / "t")
+    lance_core.dataset(path).cleanup_old_versions(versions=[1, 2])
+    assert not warnings(path)
+    for version in (4, 6):
+        lance_core.dataset(path).cleanup_old_versions(versions=[version])
+    [name] = warnings(path)
+    assert name == f"{datetime.now(UTC).date()}"
+    set_age(path, 1.1, f"_refs/removals/{name}")
+    lance_core.dataset(path).cleanup_old_versions(NOW)
+    assert not warnings(path)
+
+
+def test_a_version_that_is_tagged_meanwhile_leaves_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T41: at the first look after the inspection, and at the look after the versions were removed."""
+    for look in (1, 2):
+        path = history(tmp_path / f"t{look}")
+        list_refs, calls = cleanup.list_refs, itertools.count()
+
+        def tag_first(
+            root: Any, path: str = path, look: int = look, calls: Iterator[int] = calls
+        ) -> tuple[Any, Any]:
+            if next(calls) == look:
+                (Path(path) / "_refs/tags").mkdir(parents=True, exist_ok=True)
+                tag = json.dumps({"version": 3, "manifestSize": 1})
+                Path(path, "_refs/tags/gold.json").write_text(tag)
+            return list_refs(root)  # noqa: B023
+
+        with monkeypatch.context() as patch:
+            patch.setattr(cleanup, "list_refs", tag_first)
+            lance_core.dataset(path).cleanup_old_versions(NOW)
+        assert list(readable(path)) == [3, 8]
+        assert len(warnings(path)) == 1
 
 
 def test_blobs_follow_their_data_file(tmp_path: Path) -> None:

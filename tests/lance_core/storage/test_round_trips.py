@@ -214,15 +214,17 @@ def test_a_version_that_was_just_made_is_not_read_again(s3: S3, bucket: str, pro
     assert dataset.to_table()["a"].to_pylist() == [0, 1, 2, 3]
 
 
-def test_a_new_table_takes_three_round_trips(s3: S3, bucket: str, proxy: Proxy) -> None:
-    """A listing that shows no table, the files beside another listing, and the manifest."""
+def test_a_new_table_takes_four_round_trips(s3: S3, bucket: str, proxy: Proxy) -> None:
+    """A listing that shows no table, the files beside another listing, the manifest, and the listing that
+    shows that it is in the history.
+    """
     options = s3.options(proxy.endpoint)
     proxy.clear()
     meeting = proxy.let_meet(3, after=1)
     lance_core.write_dataset(pa.table({"a": [0]}), f"s3://{bucket}/new.lance", storage_options=options)
     assert meeting.is_over
-    assert [request.method for request in proxy.requests].count("GET") == 2
-    assert len(proxy.requests) == 5
+    assert [request.method for request in proxy.requests].count("GET") == 3
+    assert len(proxy.requests) == 6
 
 
 def test_a_missing_table_takes_one_request(s3: S3, bucket: str, proxy: Proxy) -> None:

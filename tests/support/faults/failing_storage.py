@@ -91,6 +91,8 @@ class FaultStorage(Storage):
         return self._real.read_file(path)
 
     def list_directory(self, path: str) -> list[Entry]:
+        if self.lookups_fail:
+            raise StorageError("injected into a listing")
         return self._real.list_directory(path)
 
     def list_files(self, path: str) -> Iterator[StoredFile]:
