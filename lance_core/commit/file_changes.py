@@ -1,18 +1,25 @@
 """Files that a version added and removed, by which a later version shows whether it is based on this one.
 
 A version that lost the race for its number after all may lie below newer versions that are not based on it;
-see `lance_core.table.versions.require_in_history`. Names of files are used once. So a later version that
-names a file which this version added is based on it.
+see `lance_core.table.versions.require_in_history`. Writers give each new file a new name. So a later version
+that names a file which this version wrote is based on it.
+
+A deletion file is replaced by the next delete in its fragment. Then the rows tell: deleted rows stay deleted,
+so a later version in which all these rows are deleted contains the delete.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from lance_core.errors import VersionNotFoundError
+from lance_core.errors import CommitConflictError, FileMissingError, VersionNotFoundError
 from lance_core.maintenance.file_roles import FileRole, ReferencedFiles
+from lance_core.number_sets import are_among
 from lance_core.storage import Storage
+from lance_core.table.deletions import read_deletions
+from lance_core.table.fragment import Fragment
 from lance_core.table.manifest import Manifest
 from lance_core.table.snapshot import read_manifest
+from lance_core.table.transaction import read_transaction
 from lance_core.table.versions import LookAtLater
 
 
@@ -20,6 +27,7 @@ class FileChanges(NamedTuple):
     """Files that a version added and removed."""
 
     added: set[FileRole]
+    """Files that the version wrote; none for a restore, because another restore may name the same files."""
     removed: set[FileRole]
 
     def show_in(self, later: Manifest) -> bool | None:
@@ -50,7 +58,11 @@ def look_at_later(
         except VersionNotFoundError:
             return None
         mine, theirs = _files(made), set() if before is None else _files(before)
-        return FileChanges(mine - theirs, theirs - mine).show_in(later)
+        written = mine - theirs if _writes_files(storage, made) else set()
+        shown = FileChanges(written, theirs - mine).show_in(later)
+        if shown is False and before is not None and {role.kind for role in written} == {"deletion"}:
+            return _are_deleted_in(storage, before, made, later)
+        return shown
 
     return look
 
@@ -59,3 +71,37 @@ def _files(manifest: Manifest) -> set[FileRole]:
     files = ReferencedFiles()
     files.add(manifest)
     return {role for role in files.roles() if role.kind != "transaction"}  # each version has another one
+
+
+def _writes_files(storage: Storage, made: Manifest) -> bool:
+    """Return whether files that a version names for the first time are new. Those of a restore are not."""
+    try:
+        return not read_transaction(storage, made).HasField("restore")
+    except CommitConflictError:  # the transaction file was removed, so the operation is unknown
+        return False
+
+
+def _are_deleted_in(storage: Storage, before: Manifest, made: Manifest, later: Manifest) -> bool:
+    """Return whether all rows that were deleted between `before` and `made` are deleted in a later version,
+    too.
+    """
+    then, mine, theirs = ({each.id: each for each in version.fragments} for version in (before, made, later))
+    if mine.keys() - then.keys() or (then.keys() - mine.keys()) & theirs.keys():
+        return False
+    changed = (each for each in mine.values() if each.deletion_file != then[each.id].deletion_file)
+    try:
+        return all(each.id in theirs and _has_deleted(storage, theirs[each.id], each) for each in changed)
+    except FileMissingError:  # cleaned up, because a newer version replaced it
+        return False
+
+
+def _has_deleted(storage: Storage, later: Fragment, made: Fragment) -> bool:
+    """Return whether a fragment of a later version has the same rows, and its deleted rows contain those of
+    the fragment of `made`.
+    """
+    files = later.deletion_file, made.deletion_file
+    if any(file is None or file.base_id is not None for file in files):
+        return False
+    if {file.path for file in later.files}.isdisjoint({file.path for file in made.files}):
+        return False
+    return bool(are_among(read_deletions(storage, later), read_deletions(storage, made)).all())

@@ -55,6 +55,8 @@ def changed_fragments(before: Manifest, newest: Manifest, fragment_ids: Set[int]
     """Return those of some fragments that were removed since the version `before`, or in which rows were
     deleted or columns written.
     """
+    if not fragment_ids or newest is before:
+        return set()  # the usual case, and a table may have many fragments
     then, now = (
         {fragment.id: fragment for fragment in manifest.message.fragments if fragment.id in fragment_ids}
         for manifest in (before, newest)

@@ -223,6 +223,58 @@ def test_a_version_on_which_the_next_one_is_based_counts(change: str, sign: str,
     assert values(path, lance) == values(path) == expected
 
 
+def test_a_delete_in_the_same_fragment_shows_on_what_it_is_based(tmp_path: Path) -> None:
+    """The next delete replaces the deletion file of this one by a file that has its rows, too."""
+    path = str(tmp_path / "t.lance")
+    dataset: Any = lance_core.write_dataset(rows(0, 1, 2), path)
+    dataset.tags.create("gold", 1)
+
+    def fault(name: str, call: Callable[[], None]) -> None:
+        call()
+        lance_core.dataset(path).delete("x = 1")
+
+    storage = WholeSeconds(path, 0, fault, only="put _versions/")
+    opened(storage).delete("x = 0")
+    assert values(path, lance) == values(path) == [2]
+    versions = lance_core.dataset(path).versions()
+    assert [each["version"] for each in versions] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("storage", [FaultStorage, WholeSeconds])
+def test_a_delete_of_other_rows_is_no_sign(storage: type[FaultStorage], tmp_path: Path) -> None:
+    """T41: the later version has a deletion file of the fragment, without the rows of this delete."""
+    path = str(tmp_path / "t.lance")
+    lance_core.write_dataset(rows(0, 1, 2), path)
+
+    def others() -> None:
+        lance_core.dataset(path).delete("x = 1")
+        append(path, 3)
+        remove_second(lance_core)(path)
+
+    with pytest.raises(CommitUnknownError):
+        opened(overtaken(path, others, storage)).delete("x = 0")
+    assert values(path, lance) == values(path) == [0, 2, 3]
+
+
+@pytest.mark.parametrize("storage", [FaultStorage, WholeSeconds])
+def test_a_restored_file_is_no_sign(storage: type[FaultStorage], tmp_path: Path) -> None:
+    """T41: a restore adds files that another restore may add, too."""
+    path = str(tmp_path / "t.lance")
+    lance_core.write_dataset(rows(1), path)
+    append(path, 2)
+    lance_core.write_dataset(rows(9), path, mode="overwrite")
+
+    def others() -> None:
+        lance_core.dataset(path, version=2).restore()
+        append(path, 3)
+        lance_core.dataset(path).cleanup_old_versions(NOW)
+
+    slow = overtaken(path, others, storage)
+    with pytest.raises(CommitUnknownError):
+        LanceDataset(slow.uri, snapshot=open_snapshot(slow, 1)).restore()
+    assert values(path, lance) == values(path) == [1, 2, 3]
+
+
 OTHERS: dict[str, tuple[Callable[[LanceDataset], object], list[int]]] = {
     "delete rows": (lambda dataset: dataset.delete("x = 1"), [2, 3, 4]),
     "add a column": (lambda dataset: dataset.add_columns({"y": "x * 2"}), [1, 2, 3, 4]),
