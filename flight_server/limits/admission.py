@@ -166,7 +166,9 @@ class Admission:
             if slots is self._calls and self._closed:
                 raise DrainingError("the server is shutting down; try another one or again later")
             if patience:
+                self._running += 1  # a stop waits for a question that waits
                 self._changed.wait_for(lambda: slots.has_room(caller) or self._ending.is_set(), patience)
+                self._running -= 1
                 self.check_stream()
             slots.enter(caller)
             self._running += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from pyarrow import flight
 
 from flight_server.errors import OverloadedError
 from flight_server.limits.admission import Admission, Limit, limit_of
+from support.processes.waiting import wait_until
 from support.servers.served import Root, StartServer
 from support.servers.tokens import OTHER_TOKEN, TOKEN, write_accounts
 
@@ -110,6 +112,45 @@ def test_refused_callers_come_one_after_the_other() -> None:
         assert (admission.streams, admission.lookups) == (1, 0)
     with admission.stream("ben"):
         pass
+
+
+def test_a_stop_waits_for_a_question_that_waits_for_a_slot() -> None:
+    """T6: the slot gets free during the grace. Then the question is answered, before nothing runs."""
+    admission = Admission(Limit(1, 1), Limit(1, 1))
+    lookup_ends = threading.Event()
+    events: list[str] = []
+
+    def look_up() -> None:
+        with admission.call(), admission.lookup("ana"):
+            lookup_ends.wait(20)
+
+    def ask() -> None:
+        with admission.call(), admission.exchange("ben"):
+            with admission.question("ben"):
+                events.append("answered")
+            admission.wait_for_end(20)
+
+    def stop() -> None:
+        assert admission.wait_idle(20)
+        events.append("idle")
+        admission.end_streams()
+
+    with ThreadPoolExecutor(3) as pool:
+        running = [pool.submit(look_up)]
+        wait_until(lambda: admission.lookups == 1)
+        running.append(pool.submit(stop))
+        wait_until(lambda: waiting_for(admission) == 1)
+        running.append(pool.submit(ask))
+        wait_until(lambda: waiting_for(admission) == 2)
+        lookup_ends.set()
+        for each in running:
+            each.result(20)
+    assert events == ["answered", "idle"]
+
+
+def waiting_for(admission: Admission) -> int:
+    """Number of threads that wait for a slot, or for the end of all calls."""
+    return len(admission._changed._waiters)  # type: ignore[attr-defined]
 
 
 def test_the_share_of_a_caller() -> None:
