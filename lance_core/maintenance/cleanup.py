@@ -393,8 +393,6 @@ class _Warning:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._own = f"{REMOVALS}/{uuid4()}"
-        # One for all cleanups of a day, which no cleanup removes while another one may write it.
-        self._of_the_day = f"{REMOVALS}/{datetime.now(UTC).date()}"
         self._stays = False
 
     def write(self) -> None:
@@ -404,7 +402,8 @@ class _Warning:
     def stay(self) -> None:
         """Warn for a day, because versions stay that are older than removed versions."""
         if not self._stays:
-            self._storage.put(self._of_the_day, self._own.encode())
+            # One for all cleanups of a day, which no cleanup removes while another one may write it.
+            self._storage.put(f"{REMOVALS}/{datetime.now(UTC).date()}", self._own.encode())
             self._stays = True
 
     def remove(self) -> None:

@@ -289,6 +289,31 @@ def test_a_version_that_stays_below_removed_ones_leaves_a_warning(tmp_path: Path
     assert not warnings(path)
 
 
+def test_a_warning_has_the_date_on_which_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T41: another cleanup may be removing the file of the day on which this cleanup began."""
+    path = history(tmp_path / "t")
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    list_refs = cleanup.list_refs
+
+    class Tomorrow(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return tomorrow
+
+    def tag_late(root: Any, calls: Iterator[int] = itertools.count()) -> tuple[Any, Any]:  # noqa: B008
+        if next(calls) == 1:
+            monkeypatch.setattr(cleanup, "datetime", Tomorrow)
+            Path(path, "_refs/tags").mkdir(parents=True)
+            Path(path, "_refs/tags/gold.json").write_text(json.dumps({"version": 3, "manifestSize": 1}))
+        return list_refs(root)
+
+    monkeypatch.setattr(cleanup, "list_refs", tag_late)
+    lance_core.dataset(path).cleanup_old_versions(NOW)
+    assert warnings(path) == [f"{tomorrow.date()}"]
+
+
 def test_a_version_that_is_tagged_meanwhile_leaves_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
