@@ -1,14 +1,15 @@
-"""Files that a version added and removed, by which a later version shows whether it is based on this one.
+"""Changes of a version, by which a later version shows whether it is based on this one.
 
 A version that lost the race for its number after all may lie below newer versions that are not based on it;
 see `lance_core.table.versions.require_in_history`. Writers give each new file a new name. So a later version
 that names a file which this version wrote is based on it.
 
 A deletion file is replaced by the next delete in its fragment. Then the rows tell: deleted rows stay deleted,
-so a later version in which all these rows are deleted contains the delete.
+so a later version in which all these rows are deleted contains the delete. Changes of settings and dropped
+columns write no files. A later version that has the settings and columns of this one contains the change.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lance_core.errors import CommitConflictError, FileMissingError, VersionNotFoundError
@@ -58,10 +59,15 @@ def look_at_later(
         except VersionNotFoundError:
             return None
         mine, theirs = _files(made), set() if before is None else _files(before)
-        written = mine - theirs if _writes_files(storage, made) else set()
+        operation = _operation(storage, made)
+        written = mine - theirs if operation not in (None, "restore") else set()
         shown = FileChanges(written, theirs - mine).show_in(later)
-        if shown is False and before is not None and {role.kind for role in written} == {"deletion"}:
+        if before is None:
+            return shown
+        if shown is False and {role.kind for role in written} == {"deletion"}:
             return _are_deleted_in(storage, before, made, later)
+        if shown is None and operation in ("update_config", "project"):
+            return _are_set_in(before, made, later) or None
         return shown
 
     return look
@@ -73,12 +79,12 @@ def _files(manifest: Manifest) -> set[FileRole]:
     return {role for role in files.roles() if role.kind != "transaction"}  # each version has another one
 
 
-def _writes_files(storage: Storage, made: Manifest) -> bool:
-    """Return whether files that a version names for the first time are new. Those of a restore are not."""
+def _operation(storage: Storage, made: Manifest) -> str | None:
+    """Return the field name of the operation; None if the transaction file was removed."""
     try:
-        return not read_transaction(storage, made).HasField("restore")
-    except CommitConflictError:  # the transaction file was removed, so the operation is unknown
-        return False
+        return str(read_transaction(storage, made).WhichOneof("operation"))
+    except CommitConflictError:
+        return None
 
 
 def _are_deleted_in(storage: Storage, before: Manifest, made: Manifest, later: Manifest) -> bool:
@@ -105,3 +111,28 @@ def _has_deleted(storage: Storage, later: Fragment, made: Fragment) -> bool:
     if {file.path for file in later.files}.isdisjoint({file.path for file in made.files}):
         return False
     return bool(are_among(read_deletions(storage, later), read_deletions(storage, made)).all())
+
+
+def _are_set_in(before: Manifest, made: Manifest, later: Manifest) -> bool:
+    """Return whether settings or columns changed between `before` and `made`, and a later version has all of
+    them as they are in `made`.
+    """
+    then, mine, theirs = (_settings(version) for version in (before, made, later))
+    changed = {key for key in then.keys() | mine.keys() if then.get(key) != mine.get(key)}
+    return bool(changed) and all(theirs.get(key) == mine.get(key) for key in changed)
+
+
+def _settings(manifest: Manifest) -> dict[tuple[str, str | int], str | bytes]:
+    """Return the settings and metadata of a version by kind and key, and its columns by their field ids."""
+    message = manifest.message
+    maps: dict[str, Mapping[str, str | bytes]] = {
+        "config": message.config,
+        "table metadata": message.table_metadata,
+        "schema metadata": message.schema_metadata,
+    }
+    found: dict[tuple[str, str | int], str | bytes] = {
+        ("field", each.id): each.SerializeToString(deterministic=True) for each in message.fields
+    }
+    for kind, entries in maps.items():
+        found |= {(kind, key): value for key, value in entries.items()}
+    return found

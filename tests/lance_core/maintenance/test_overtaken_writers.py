@@ -240,6 +240,44 @@ def test_a_delete_in_the_same_fragment_shows_on_what_it_is_based(tmp_path: Path)
     assert [each["version"] for each in versions] == [1, 2, 3]
 
 
+SETTINGS: dict[str, Callable[[FaultStorage], object]] = {
+    "settings": CHANGES["settings"],
+    "settings of a column": lambda storage: opened(storage).update_field_metadata({"x": {"key": "value"}}),
+    "drop a column": lambda storage: opened(storage).drop_columns(["y"]),
+}
+
+
+@pytest.mark.parametrize("change", SETTINGS)
+def test_settings_show_on_what_the_next_version_is_based(change: str, tmp_path: Path) -> None:
+    """The next version has the new settings. So it does not matter that a tag may keep the version before."""
+    path = str(tmp_path / "t.lance")
+    dataset: Any = lance_core.write_dataset(rows(0).append_column("y", rows(1)["x"]), path)
+    dataset.tags.create("gold", 1)
+
+    def fault(name: str, call: Callable[[], None]) -> None:
+        call()
+        lance_core.dataset(path).update_config({"other": "value"})
+
+    SETTINGS[change](WholeSeconds(path, 0, fault, only="put _versions/"))
+    assert [each["version"] for each in lance_core.dataset(path).versions()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("change", SETTINGS)
+def test_other_settings_are_no_sign(change: str, tmp_path: Path) -> None:
+    """T41: the later versions do not have the new settings."""
+    path = str(tmp_path / "t.lance")
+    dataset: Any = lance_core.write_dataset(rows(0).append_column("y", rows(1)["x"]), path)
+    dataset.tags.create("gold", 1)
+
+    def others() -> None:
+        for key in ("one", "two"):
+            lance_core.dataset(path).update_config({key: "value"})
+        remove_second(lance)(path)
+
+    with pytest.raises(CommitUnknownError):
+        SETTINGS[change](overtaken(path, others, WholeSeconds))
+
+
 @pytest.mark.parametrize("storage", [FaultStorage, WholeSeconds])
 def test_a_delete_of_other_rows_is_no_sign(storage: type[FaultStorage], tmp_path: Path) -> None:
     """T41: the later version has a deletion file of the fragment, without the rows of this delete."""
