@@ -357,7 +357,8 @@ def require_in_history(
     whether it is based on this one. If it shows neither, the times decide: no later version is older than
     this one. Of equal times nothing can be told, except that cleanup removes the oldest versions first. So if
     the version before exists, no version with this number was removed. A cleanup leaves a file in `REMOVALS`
-    if it removes versions in another order.
+    if it removes versions in another order. A manifest store keeps the rows of removed versions, so no number
+    is used twice.
 
     Args:
         storage: storage of the table.
@@ -371,6 +372,8 @@ def require_in_history(
         PutUnknownError: the version may be outside the history.
         LanceError: the storage failed, or a manifest cannot be read.
     """
+    if manifest_store_of(storage) is not None:
+        return
     numbers, inverted = _first_numbers(storage)[:2]
     if not numbers or _newest_number(numbers, inverted) <= version:
         return

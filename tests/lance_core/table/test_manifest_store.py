@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lance_core
+from lance_core.commit.transaction_lookup import find_committed
 from lance_core.errors import (
     AlreadyExistsError,
     CommitConflictError,
@@ -30,7 +31,7 @@ from lance_core.storage import Storage, storage_for
 from lance_core.table import versions
 from lance_core.table.manifest_store import ManifestRow, ManifestStore, forget_table
 from lance_core.table.manifest_store.sqlite import SqliteManifestStore
-from lance_core.table.snapshot import open_snapshot
+from lance_core.table.snapshot import open_snapshot, read_manifest
 from lance_core.table.versions import latest_version, list_versions, publish_manifest
 from lance_core.write.dataset import write_data
 from lance_core.write.dataset_options import DatasetWriteOptions
@@ -140,6 +141,21 @@ def test_a_dataset_can_take_the_place_of_one_that_is_dropped(place: str, options
     forget_table(storage)
     forget_table(storage_for(place))
     assert lance_core.write_dataset(rows(5), place, storage_options=options).version == 1
+
+
+def test_a_repeated_commit_is_found_whatever_the_times_say(place: str, options: dict[str, str]) -> None:
+    """The store uses no number twice. Times tell nothing: a reader may copy a manifest again when the next
+    version exists.
+    """
+    dataset = lance_core.write_dataset(rows(1), place, storage_options=options)
+    dataset.tags.create("gold", 1)
+    for value in ("first", "second"):
+        dataset.update_config({"key": value})
+    storage = storage_for(place, options)
+    made = read_manifest(storage, 2)
+    found = find_committed(storage, made.transaction_uuid)
+    assert found is not None
+    assert found.version == 2
 
 
 def test_versions_from_before_the_manifest_store_count(tmp_path: Path, options: dict[str, str]) -> None:
