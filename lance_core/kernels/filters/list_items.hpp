@@ -17,7 +17,7 @@ namespace lance {
 Block lists_with(Bytes offsets, size_t num_lists, unsigned offset_bits, Bytes found);
 
 // Returns for each list the place of one item as int64, and a bit: whether the list has the item. If it does not, the
-// place is 0. `indices` (int64) name the item, from 1 on, or from -1 backwards: one index for each list, or one for all.
+// place is 0. `indices` (int64) name the item, from 1 on, or from -1 backwards: one index per list, or one for all.
 // Throws CorruptData if the offsets decrease, or if the number of indices is neither.
 std::pair<Block, Block> list_places(Bytes offsets, size_t num_lists, unsigned offset_bits, Bytes indices);
 
