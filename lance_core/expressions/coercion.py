@@ -125,7 +125,7 @@ def place(number: Decimal, data_type: pa.DataType) -> tuple[pa.Scalar, int]:
             return scalar_of(math.copysign(most, number), data_type), 1 if number > 0 else -1
         return scalar_of(float(number), data_type), 0
     least, most = _range(data_type)
-    if number.is_nan() or number.adjusted() > _MOST_DIGITS:  # avoids expanding a number of many digits
+    if not number.is_finite() or number.adjusted() > _MOST_DIGITS:  # avoids expanding a number of many digits
         beyond = number.is_nan() or not number.is_signed()
         return stored_integer(most if beyond else least, data_type), 1 if beyond else -1
     steps = _steps(number, data_type)

@@ -129,9 +129,9 @@ def _integer(text: str, data_type: pa.DataType) -> int | None:
 
 
 def _of_size(op: str, column: Column, size: pa.Scalar) -> Expression | None:
-    """Return the condition that a float without its sign compares with a size in this way; None for NaN.
+    """Return a condition on a float column with the result of `abs(column) op size`; None if the size is NaN.
 
-    NaN is greater than every other number, with a sign or without.
+    A NaN in the column is greater than every other number, whatever its sign.
     """
     number = size.as_py()
     if math.isnan(number):

@@ -386,8 +386,9 @@ def lists_with(offsets: _Bytes, num_lists: int, offset_bits: int, found: _Bytes)
     """
 
 def list_places(offsets: _Bytes, num_lists: int, offset_bits: int, indices: _Bytes) -> tuple[Block, Block]:
-    """Return of each list the place of an item, counted from the first item of the first list, as int64, and
-    a bit that says whether the list has the item.
+    """Return for each list the place of one item as int64, and a bit: whether the list has the item.
+
+    Places are counted from the first item of the first list. If a list lacks the item, its place is 0.
 
     Args:
         indices: Int64, one for each list or one for all: the item, counted from 1 on, or from -1 backwards.

@@ -178,6 +178,9 @@ def _extreme(order: str) -> Callable[[Datum], Datum]:
 
     def compute(lists: Datum) -> Datum:
         values, owners = _items(lists)[0], _owners(lists)
+        kind = values.type
+        if types.is_float16(kind):  # Arrow sorts none
+            values = values.cast(pa.float32())
         table = pa.table({"row": owners, "value": values}).filter(pc.is_valid(values))
         # Arrow sorts NaN after all numbers, in ascending and in descending order. The greatest element is
         # therefore the last of an ascending order.
@@ -188,7 +191,7 @@ def _extreme(order: str) -> Callable[[Datum], Datum]:
         positions = np.full(len(lists), -1, np.int64)
         positions[rows[chosen]] = chosen
         has_item = (positions >= 0) & numbers_of(lists.is_valid())
-        return table["value"].combine_chunks().take(array_of(positions, has_item))
+        return table["value"].combine_chunks().take(array_of(positions, has_item)).cast(kind)
 
     return compute
 

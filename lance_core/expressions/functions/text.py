@@ -35,7 +35,7 @@ _MOST_PADDING = 1 << 16
 """Maximum length of padded text and maximum count of `repeat`, so that a filter cannot fill the memory."""
 
 _LITTLE = 32 << 20
-"""Bytes that are not worth a count of the parts that are replaced."""
+"""Bytes of a result up to which its upper bound is enough: the replaced parts need not be counted."""
 
 
 def _counted(data_type: pa.DataType) -> pa.DataType:

@@ -16,9 +16,9 @@ namespace lance {
 // Throws CorruptData if the offsets decrease, or if there are not so many bits.
 Block lists_with(Bytes offsets, size_t num_lists, unsigned offset_bits, Bytes found);
 
-// Returns of each list the place (int64) of the item `index`, counted from 1 on, or from -1 backwards, and a bit that
-// says whether the list has this item; without it the place is 0. `indices` are int64: one of each list, or one of all.
-// Throws CorruptData if the offsets decrease, or if there are other numbers of indices.
+// Returns for each list the place of one item as int64, and a bit: whether the list has the item. If it does not, the
+// place is 0. `indices` (int64) name the item, from 1 on, or from -1 backwards: one index per list, or one for all.
+// Throws CorruptData if the offsets decrease, or if the number of indices is neither.
 std::pair<Block, Block> list_places(Bytes offsets, size_t num_lists, unsigned offset_bits, Bytes indices);
 
 }  // namespace lance

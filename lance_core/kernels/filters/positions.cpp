@@ -26,7 +26,7 @@ constexpr SetBits kSetBits;
 // From this number of set bits of 64 on, looking at every byte is faster than jumping from one bit to the next, since
 // the processor cannot foresee where the jumps end.
 constexpr int kManyBits = 6;
-// Positions that are written for a byte with fewer set bits.
+// Positions that are written for each byte. Those after the set bits of the byte are overwritten or cut off.
 constexpr size_t kSlack = 8;
 
 LANCE_MULTIVERSION size_t count_bits(Bytes bits, size_t start, size_t n) {

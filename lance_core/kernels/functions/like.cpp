@@ -148,12 +148,13 @@ Block match_like(Bytes offsets, Bytes data, size_t num_values, unsigned offset_b
     at = find_bytes(data, at, end, *rare);
     if (at == kNoPlace) break;
     while (i < num_values && offset[i + 1] <= at) ++i;
-    if (at + rare->size() > offset[i + 1]) {  // it begins in one value and ends in another
-      ++at;
-      continue;
+    if (at + rare->size() <= offset[i + 1]) {  // otherwise it begins in one value and ends in another
+      if (matcher.matches(offset[i], offset[i + 1])) note(i);
     }
-    if (matcher.matches(offset[i], offset[i + 1])) note(i);
-    at = offset[++i];
+    do {
+      ++i;
+    } while (i < num_values && offset[i + 1] - offset[i] < rare->size());
+    at = offset[i];
   }
   return result;
 }

@@ -9,15 +9,18 @@ namespace {
 // Calls `use` with each place of a part, and with the number of its text. All texts are searched at once.
 template <class Use>
 void each_part(const OffsetReader& offset, Bytes data, size_t num_values, const std::string& part, Use use) {
-  size_t i = 0, next = offset[0];
-  each_place(data, next, offset[num_values], part, [&](size_t place) {
+  size_t i = 0, size = part.size();
+  each_place(data, offset[0], offset[num_values], part, [&](size_t place) {
     while (offset[i + 1] <= place) ++i;
-    // Otherwise it overlaps the previous one, or begins in one text and ends in another.
-    if (place >= next && place + part.size() <= offset[i + 1]) {
+    if (place + size <= offset[i + 1]) {
       use(place, i);
-      next = place + part.size();
+      return place + size;
     }
-    return true;
+    // The bytes begin in one text and end in another. A later text that is long enough may have the part.
+    do {
+      ++i;
+    } while (i < num_values && offset[i + 1] - offset[i] < size);
+    return static_cast<size_t>(offset[i]);
   });
 }
 

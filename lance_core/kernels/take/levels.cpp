@@ -98,7 +98,7 @@ Bytes joined(const ChunkCells& column, const ListRow& list, const std::vector<Ch
   return {memory.data(), total};
 }
 
-// Returns whether a list is behind another one in the same chunk, of which it needs no other.
+// Returns whether both lists lie in one chunk only, which is the same, and `list` is behind `before`.
 bool is_behind(const ChunkCells& column, const ListRow& before, const ListRow& list) {
   return list.page == before.page && list.last - list.first == 1 && before.last - before.first == 1 &&
          column.chunks[list.first] == column.chunks[before.first] && list.skip > before.skip;

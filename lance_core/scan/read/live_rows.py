@@ -32,9 +32,9 @@ def places(mask: pa.BooleanArray, first: int = 0) -> Offsets:
 
 
 def joined_rows(parts: Sequence[Offsets]) -> Offsets:
-    """Return row numbers one after the other, of which there are some.
+    """Join at least one array of row numbers. There is at least one row number.
 
-    They are in memory of the pool, since mapping fresh memory takes longer than the copy.
+    The result is in memory of the pool, since mapping fresh memory takes longer than the copy.
     """
     if len(parts) == 1:
         return parts[0]

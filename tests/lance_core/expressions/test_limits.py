@@ -86,6 +86,26 @@ def test_catastrophic_patterns_take_linear_time() -> None:
     assert time.process_time() - started < 2
 
 
+LONG = 1 << 15
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["a" * LONG, "a" * LONG + "b" + "a" * LONG],
+    ids=["found everywhere", "differs in its middle"],
+)
+@pytest.mark.parametrize("length", [1 << 23, LONG - 1], ids=["long", "shorter than the part"])
+def test_long_parts_of_uniform_texts_take_linear_time(length: int, part: str) -> None:
+    """T20: a part was compared at each byte, also at those of a part that was found, and across texts."""
+    batch = pa.record_batch({"s": pa.array(["a" * length] * ((1 << 23) // length))})
+    expected = [part in text for text in batch["s"].to_pylist()]
+    started = time.process_time()
+    assert passing(parse_filter(f"s LIKE '%{part}%'", batch.schema), batch).to_pylist() == expected
+    replaced = parse_filter(f"length(replace(s, '{part}', '')) < length(s)", batch.schema)
+    assert passing(replaced, batch).to_pylist() == expected
+    assert time.process_time() - started < 2
+
+
 GROWING = [
     "repeat(s, 65536)",
     "lpad(s, 65536)",

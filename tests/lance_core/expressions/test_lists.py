@@ -86,6 +86,19 @@ def test_items_are_those_of_slow_twins(
     check(f"array_has_all(l, [{text}, NULL])", all_of)
 
 
+def test_half_floats_have_a_greatest_and_a_least_item() -> None:
+    """Arrow sorts no half floats, which ended in one of its errors."""
+    items = [[1.5, math.nan, -2.0], [None, -0.5], [], None, [math.inf]]
+    batch = pa.record_batch({"l": pa.array(items, pa.list_(pa.float16()))})
+    for name, expected in (
+        ("array_max", [math.nan, -0.5, None, None, math.inf]),
+        ("array_min", [-2.0, -0.5, None, None, math.inf]),
+    ):
+        found = evaluate(parse_expression(f"{name}(l)", batch.schema), batch)
+        assert found.type == pa.float16()
+        assert all(map(same, found.to_pylist(), expected)), name
+
+
 @pytest.mark.parametrize("make", [pa.list_, pa.large_list])
 def test_rows_are_those_of_the_reference(make: Callable[[pa.DataType], pa.DataType], tmp_path: Path) -> None:
     """Lists without -0.0, which is not 0.0 for the reference in functions of lists (docs/filters.md)."""

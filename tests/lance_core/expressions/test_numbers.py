@@ -291,3 +291,15 @@ def test_rounding_is_that_of_the_reference(kind: pa.DataType, tmp_path: Path) ->
     theirs = lance.write_dataset(table, str(tmp_path / "d")).to_table({"r": "round(c)"})["r"].to_pylist()
     ours = lance_core.dataset(tmp_path / "d").to_table({"r": "round(c)"})["r"].to_pylist()
     assert list(map(repr, ours)) == list(map(repr, theirs)), "-0.0 is not 0.0"
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint64(), pa.decimal128(5, 2), pa.float32()])
+def test_infinite_numbers_are_beyond_all_others(kind: pa.DataType) -> None:
+    """Beside integers and decimals, an infinite number ended in an `AssertionError`."""
+    values = pa.array([Decimal(3), None, Decimal(0)] if pa.types.is_decimal(kind) else [3, None, 0], kind)
+    for op, holds in OPERATORS.items():
+        for text, number in (("inf", INF), ("-inf", -INF), ("NaN", INF)):
+            expected = [0, 2] if holds(0.0, number) else []
+            assert rows(values, f"c {op} CAST('{text}' AS DOUBLE)") == expected, (op, text)
+    assert rows(values, "c IN (CAST('inf' AS DOUBLE), 3)") == [0]
+    assert rows(values, "c BETWEEN 1 AND CAST('inf' AS DOUBLE)") == [0]

@@ -234,7 +234,7 @@ def test_joined_and_replaced_texts_are_those_of_a_slow_twin(kind: pa.DataType) -
         assert rows(expression, batch) == expected, expression
 
     check("length(s)", [text if text is None else len(text) for text in ones])
-    for part in ("a", "aa", "ab", "ä", "€ä", "ba", "x", "a" * 16):
+    for part in ("a", "aa", "aba", "ab", "ä", "€ä", "ba", "x", "a" * 16):
         for by in ("", "b", "bb", "ä", "aab", "€" * 9):
             replaced = [text if text is None else text.replace(part, by) for text in ones]
             check(f"replace(s, '{part}', '{by}')", replaced)
@@ -244,6 +244,21 @@ def test_joined_and_replaced_texts_are_those_of_a_slow_twin(kind: pa.DataType) -
     check("'' || s", ones)
     check("s || CAST(NULL AS STRING)", [None] * len(ones))
     check("concat(s, 'ä', o, NULL)", [f"{one or ''}ä{other or ''}" for one, other in pairs])
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_parts_of_any_length_are_those_of_a_slow_twin(kind: pa.DataType) -> None:
+    """Parts that repeat overlap one another and the ends of texts; long ones are found in another way."""
+    source = random.Random(SEED)
+    for length in (1, 2, 3, 16, 17, 255, 256, 257, 258, 300):
+        for letters in ("a", "ab", "aab"):
+            texts = ["".join(source.choices(letters, k=source.randrange(3 * length))) for _ in range(40)]
+            batch = pa.table({"s": pa.array(["ab", *texts], kind)[1:]})
+            for part in ("".join(source.choices(letters, k=length)), (letters * length)[:length]):
+                assert rows(f"s LIKE '%{part}%'", batch) == [part in text for text in texts]
+                for by in ("", "b" * length, "b" * (length + 1)):
+                    found = rows(f"replace(s, '{part}', '{by}')", batch)
+                    assert found == [text.replace(part, by) for text in texts]
 
 
 def test_texts_of_too_many_bytes_are_refused() -> None:

@@ -389,7 +389,9 @@ def _floats(op: str, kind: np.dtype[Any], constant: float) -> _Interval | None:
     if op in (">", "<"):  # the next number is the bound
         if math.isinf(constant):
             return None
-        constant = float(np.nextafter(kind.type(constant), kind.type(math.inf if op == ">" else -math.inf)))
+        beyond = kind.type(math.inf if op == ">" else -math.inf)
+        with np.errstate(over="ignore"):  # infinity follows the greatest finite number
+            constant = float(np.nextafter(kind.type(constant), beyond))
     if op in (">", ">="):
         return _Interval(constant, math.inf, True)
     return _Interval(-math.inf, constant)

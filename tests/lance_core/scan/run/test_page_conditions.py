@@ -64,7 +64,8 @@ def numbers(kind: pa.DataType) -> tuple[pa.Array, list[pa.Scalar]]:
         some = rng.normal(size=NUM_ROWS)
         chosen = rng.integers(0, NUM_ROWS, NUM_ROWS // 4)
         some[chosen] = np.array(SPECIAL)[rng.integers(0, len(SPECIAL), len(chosen))]
-        constants = [pa.array([value]).cast(kind, safe=False)[0] for value in [*SPECIAL, 0.7]]
+        most = float(np.finfo(kind.to_pandas_dtype()).max)
+        constants = [pa.array([value]).cast(kind, safe=False)[0] for value in [*SPECIAL, 0.7, most, -most]]
         return pa.array(some).cast(kind, safe=False), constants
     if kind in TIMES:
         width = kind.bit_width
