@@ -360,9 +360,9 @@ def _with_remainder(op: str, call: Call, wanted: Expression) -> _Numbers | None:
     by, rest = divisor.value.as_py(), wanted.value.as_py()
     if by is None or rest is None or not np.can_cast(kind, call.type.to_pandas_dtype()):
         return None
-    limits = np.iinfo(kind)
+    least, most = _limits(kind)
     # No remainder is out of the range of the column. The evaluation raises the error of a division by zero.
-    if not 0 < abs(by) <= limits.max or not limits.min <= rest <= limits.max:
+    if not 0 < abs(by) <= most or not least <= rest <= most:
         return None
     return _WithRemainder(kind, abs(by), rest, op == "!=")
 
