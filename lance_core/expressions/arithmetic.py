@@ -28,7 +28,7 @@ from lance_core.expressions.coercion import (
 from lance_core.expressions.comparisons import Datum, viewed
 from lance_core.expressions.functions.temporal import moved
 from lance_core.expressions.tree import Call, Expression, Literal
-from lance_core.schema.arrow_values import array_of, bytes_of, numbers_of, scalar_of
+from lance_core.schema.arrow_values import array_of, bytes_of, numbers_of, scalar_of, validity_of
 
 _MOST_DIGITS = 38
 _MOST_WIDE_DIGITS = 76
@@ -237,7 +237,7 @@ def _integer_remainder(left: pa.Array, divisor: int) -> pa.Array:
     """Return the remainders of integers by a positive constant."""
     is_signed = types.is_signed_integer(left.type)
     found = kernels.remainders(bytes_of(left), left.type.bit_width, is_signed, divisor)
-    validity = left.is_valid().buffers()[1] if left.null_count else None
+    validity = validity_of(left)
     return pa.Array.from_buffers(left.type, len(left), [validity, pa.py_buffer(found)])
 
 

@@ -79,6 +79,11 @@ def offsets_of(array: pa.Array) -> npt.NDArray[np.integer]:
     return found[array.offset : array.offset + len(array) + 1]
 
 
+def validity_of(array: pa.Array) -> pa.Buffer | None:
+    """Return the bits of the values that are not null, without an offset; None if none is null."""
+    return array.is_valid().buffers()[1] if array.null_count else None
+
+
 def from_zero(text: pa.Array) -> pa.Array:
     """Return texts whose offsets start at 0.
 
@@ -87,7 +92,7 @@ def from_zero(text: pa.Array) -> pa.Array:
     offsets = offsets_of(text)
     if not offsets[0]:
         return text
-    validity = text.is_valid().buffers()[1] if text.null_count else None
+    validity = validity_of(text)
     data = text.buffers()[2].slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
     return pa.Array.from_buffers(text.type, len(text), [validity, pa.py_buffer(offsets - offsets[0]), data])
 

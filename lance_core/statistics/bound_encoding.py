@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lance_core import kernels
 from lance_core.encodings.values import as_buffer, fixed_bits, offset_bits
+from lance_core.schema.arrow_values import validity_of
 
 
 def encode_bounds(bounds: pa.Array) -> pa.Array:
@@ -65,5 +66,5 @@ def decode_bounds(stored: pa.Array, value_type: pa.DataType) -> pa.Array | None:
     data = data.slice(first, width * len(dense))
     if pa.types.is_boolean(value_type):
         data = as_buffer(kernels.bytes_to_bits(data))
-    validity = stored.is_valid().buffers()[1] if stored.null_count else None
+    validity = validity_of(stored)
     return pa.Array.from_buffers(value_type, len(dense), [validity, data])

@@ -18,7 +18,7 @@ from lance_core.expressions.column_names import child_type
 from lance_core.expressions.comparisons import Datum, compare, is_in, true_only
 from lance_core.expressions.functions.registry import Bound, Function, as_integer, expect, unfit
 from lance_core.expressions.tree import Expression, Literal
-from lance_core.schema.arrow_values import array_of, bytes_of, numbers_of, offsets_of, scalar_of
+from lance_core.schema.arrow_values import array_of, bytes_of, numbers_of, offsets_of, scalar_of, validity_of
 
 
 def _as_list(name: str, argument: Expression) -> Expression:
@@ -105,7 +105,7 @@ def _rows_with(lists: pa.Array, found: pa.BooleanArray) -> pa.BooleanArray:
     """Return whether each list has one of the items that are `found`; null for a null list."""
     bits = true_only(found).buffers()[1]
     rows = kernels.lists_with(*_items(lists)[1], bits or b"")
-    validity = lists.is_valid().buffers()[1] if lists.null_count else None
+    validity = validity_of(lists)
     return pa.Array.from_buffers(pa.bool_(), len(lists), [validity, pa.py_buffer(rows)])
 
 

@@ -29,7 +29,7 @@ from lance_core.expressions.functions.registry import (
 )
 from lance_core.expressions.patterns import contains, parts_of_texts
 from lance_core.expressions.tree import Expression
-from lance_core.schema.arrow_values import scalar_of
+from lance_core.schema.arrow_values import scalar_of, validity_of
 
 _MOST_PADDING = 1 << 16
 """Maximum length of padded text and maximum count of `repeat`, so that a filter cannot fill the memory."""
@@ -85,12 +85,7 @@ def _measured(kernel: Callable[[Datum], Datum], *, of_bytes: bool) -> Function:
 def _characters(text: pa.Array) -> pa.Array:
     """Return how many characters each text has."""
     lengths = kernels.count_characters(*parts_of_texts(text))
-    return pa.Array.from_buffers(_counted(text.type), len(text), [_validity(text), pa.py_buffer(lengths)])
-
-
-def _validity(array: pa.Array) -> pa.Buffer | None:
-    """Return the bits of the values that are not null; None if none is null."""
-    return array.is_valid().buffers()[1] if array.null_count else None
+    return pa.Array.from_buffers(_counted(text.type), len(text), [validity_of(text), pa.py_buffer(lengths)])
 
 
 def _searched(kernel: Callable[..., Datum]) -> Function:
@@ -201,7 +196,7 @@ def _mapped_by(
     kernel: Callable[..., tuple[kernels.Block, kernels.Block]], text: pa.Array, *more: object
 ) -> pa.Array:
     """Return the texts that a kernel makes of texts, with nulls in the same rows."""
-    return _made(text.type, len(text), _validity(text), partial(kernel, *parts_of_texts(text), *more))
+    return _made(text.type, len(text), validity_of(text), partial(kernel, *parts_of_texts(text), *more))
 
 
 def _made(
@@ -405,7 +400,7 @@ def _bind_join(name: str, arguments: Sequence[Expression]) -> Bound:
 def _join(left: Datum, right: Datum) -> Datum:
     """Join two texts row by row; the result is null if one of them is null."""
     if isinstance(right, pa.Scalar):
-        return _joined([left, right], _validity(left)) if right.is_valid else pa.nulls(len(left), left.type)
+        return _joined([left, right], validity_of(left)) if right.is_valid else pa.nulls(len(left), left.type)
     has_null = left.null_count or right.null_count
     return _joined(
         [left, right], pc.and_(left.is_valid(), right.is_valid()).buffers()[1] if has_null else None
