@@ -149,6 +149,12 @@ def requests(dataset: Dataset) -> list[Request]:
             runs=4,
             next_fields=partial(next, ranges),
         ),
+        Request(
+            "two columns of a third of the rows",
+            {"columns": NARROW, "filter": "value > 0.5"},
+            targets.STREAM_FILTERED,
+            runs=2,
+        ),
         Request("the first 100 rows", {"limit": 100}, targets.STREAM_HEAD, runs=4),
     ]
 

@@ -36,6 +36,7 @@ STREAM_VECTORS = "own client process, vectors: plain server's best"
 STREAM_MEMORY = "own client process, wide: same batches from memory"
 STREAM_MEMORY_NARROW = "own client process, two columns: from memory"
 STREAM_RANGE = "own client process, 1000 rows of a range: plain best"
+STREAM_FILTERED = "own client process, two columns, a third of the rows"
 STREAM_HEAD = "own client process, first 100 rows: plain best"
 FIRST_BATCH = "first DoGet batch, sooner than the plain server"
 OPEN_WARM = "opening and planning one column, warm"
@@ -82,6 +83,7 @@ TARGETS: dict[str, float | None] = {
     STREAM_MEMORY: 0.75,
     STREAM_MEMORY_NARROW: 0.7,
     STREAM_RANGE: 8,
+    STREAM_FILTERED: 1.5,
     STREAM_HEAD: 3,
     FIRST_BATCH: 5,
     OPEN_WARM: 1,

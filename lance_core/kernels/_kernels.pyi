@@ -513,6 +513,12 @@ def set_positions(bits: _Bytes, start: int, n: int, first: int) -> Block:
     The position of bit `start` is `first`, which has 32 bits.
     """
 
+def kept_values(values: _Bytes, width: int, mask: _Bytes, start: int, n: int) -> Block:
+    """Return the n values of `width` bytes whose bits of `[start, start + n)` of a bitmap are set."""
+
+def kept_bits(bits: _Bytes, first: int, mask: _Bytes, start: int, n: int) -> Block:
+    """Return the bits of `[first, first + n)` whose bits of `[start, start + n)` of `mask` are set."""
+
 def bits_except(positions: _Bytes, n: int) -> Block:
     """Return a bitmap of n bits, all set but those at `positions` (uint32, each below n)."""
 

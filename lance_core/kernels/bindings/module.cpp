@@ -19,6 +19,7 @@
 #include "files/checked_write.hpp"
 #include "files/crc32c.hpp"
 #include "files/io_counts.hpp"
+#include "filters/kept_values.hpp"
 #include "filters/positions.hpp"
 #include "filters/statistics.hpp"
 #include "pages/chunks.hpp"
@@ -518,6 +519,20 @@ NB_MODULE(_kernels, m) {
         return without_gil([&] { return set_positions(source.bytes(), start, n, first); });
       },
       nb::arg("bits"), nb::arg("start"), nb::arg("n"), nb::arg("first"));
+  m.def(
+      "kept_values",
+      [](nb::handle values, size_t width, nb::handle mask, size_t start, size_t n) {
+        Source value_source(values), mask_source(mask);
+        return without_gil([&] { return kept_values(value_source.bytes(), width, mask_source.bytes(), start, n); });
+      },
+      nb::arg("values"), nb::arg("width"), nb::arg("mask"), nb::arg("start"), nb::arg("n"));
+  m.def(
+      "kept_bits",
+      [](nb::handle bits, size_t first, nb::handle mask, size_t start, size_t n) {
+        Source source(bits), mask_source(mask);
+        return without_gil([&] { return kept_bits(source.bytes(), first, mask_source.bytes(), start, n); });
+      },
+      nb::arg("bits"), nb::arg("first"), nb::arg("mask"), nb::arg("start"), nb::arg("n"));
   m.def(
       "bits_except",
       [](nb::handle positions, size_t n) {

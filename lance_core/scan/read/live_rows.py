@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core import kernels
 from lance_core.encodings.values import as_buffer, concat_arrays, take_values
-from lance_core.kernels import Block, bits_except, set_positions
-from lance_core.schema.arrow_values import array_of
+from lance_core.schema.arrow_values import array_of, bytes_of
 from lance_core.table.fragment import MAX_ROWS
 
 Offsets = npt.NDArray[np.int64]
 
 # Up to this many runs of live rows, joining slices (a copy per run) is faster than filtering for every type,
-# measured on windows of 100k rows. With more runs `filter` is faster for flat types, `take` for nested types.
+# measured on windows of 100k rows. With more runs `filter` is faster for texts, `take` for nested types.
 _MOST_SLICES = 32
 
 
@@ -26,9 +26,35 @@ def places(mask: pa.BooleanArray, first: int = 0) -> Offsets:
     """Return the places of the true values of a mask without nulls, ascending from `first` on."""
     if not len(mask):
         return np.empty(0, np.int64)
-    found = pa.py_buffer(set_positions(mask.buffers()[1], mask.offset, len(mask), first))
+    found = pa.py_buffer(kernels.set_positions(mask.buffers()[1], mask.offset, len(mask), first))
     rows: Offsets = np.frombuffer(found, np.int64)
     return rows
+
+
+def kept_values(array: pa.Array, mask: pa.BooleanArray) -> pa.Array:
+    """Return the values of a primitive type for which a mask without nulls is true."""
+    count = mask.true_count
+    if not count:
+        return array.slice(0, 0)
+    (_, bits), (validity, data) = mask.buffers(), array.buffers()
+    num_rows, first = len(array), array.offset
+    if pa.types.is_boolean(array.type):
+        values = kernels.kept_bits(data, first, bits, mask.offset, num_rows)
+    else:
+        values = kernels.kept_values(bytes_of(array), array.type.bit_width // 8, bits, mask.offset, num_rows)
+    are_valid = None
+    if array.null_count:
+        are_valid = as_buffer(kernels.kept_bits(validity, first, bits, mask.offset, num_rows))
+    return pa.Array.from_buffers(array.type, count, [are_valid, as_buffer(values)])
+
+
+def kept_rows(rows: Offsets, mask: pa.BooleanArray) -> Offsets:
+    """Return the row numbers for which a mask without nulls is true."""
+    if not len(rows):
+        return rows
+    found = kernels.kept_values(rows.data, 8, mask.buffers()[1], mask.offset, len(rows))
+    kept: Offsets = np.frombuffer(as_buffer(found), np.int64)
+    return kept
 
 
 def joined_rows(parts: Sequence[Offsets]) -> Offsets:
@@ -38,7 +64,7 @@ def joined_rows(parts: Sequence[Offsets]) -> Offsets:
     """
     if len(parts) == 1:
         return parts[0]
-    joined: Offsets = np.frombuffer(as_buffer(Block(8 * sum(map(len, parts)))), np.int64)
+    joined: Offsets = np.frombuffer(as_buffer(kernels.Block(8 * sum(map(len, parts)))), np.int64)
     return np.concatenate(parts, out=joined)
 
 
@@ -131,9 +157,12 @@ class LiveRows:
                 if first < last
             ]
             return slices[0] if len(slices) == 1 else concat_arrays(slices or [array.slice(0, 0)])
+        is_live = self._is_live.slice(start, len(array))
+        if pa.types.is_primitive(array.type):
+            return kept_values(array, is_live)
         if pa.types.is_nested(array.type):
-            return take_values(array, array_of(places(self._is_live.slice(start, len(array)))))
-        return array.filter(self._is_live.slice(start, len(array)))
+            return take_values(array, array_of(places(is_live)))
+        return array.filter(is_live)
 
     @cached_property
     def _live_before(self) -> npt.NDArray[np.integer]:
@@ -145,7 +174,7 @@ class LiveRows:
     @cached_property
     def _is_live(self) -> pa.BooleanArray:
         """Whether each physical row is live."""
-        bits = bits_except(self._deleted.astype(np.uint32, copy=False).data, self._physical_rows)
+        bits = kernels.bits_except(self._deleted.astype(np.uint32, copy=False).data, self._physical_rows)
         return pa.BooleanArray.from_buffers(pa.bool_(), self._physical_rows, [None, as_buffer(bits)])
 
     def _deleted_between(self, start: int, end: int) -> npt.NDArray[np.integer]:

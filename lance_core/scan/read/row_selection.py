@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from lance_core.encodings.values import concat_arrays, take_values
-from lance_core.scan.read.columns import Column
-from lance_core.scan.read.live_rows import Offsets
+from lance_core.file.page_ranges import decode_page_ranges
+from lance_core.scan.read.columns import Column, StoredColumn
+from lance_core.scan.read.live_rows import Offsets, kept_values, places
 from lance_core.schema.arrow_values import array_of
 
 # Rows of a block, for which this is decided together: about as many as a few mini-blocks have.
@@ -37,6 +38,23 @@ def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:
             selected.append(_select(array, rows[first:last] - start))
         start += len(array)
     return selected
+
+
+def keep_rows(arrays: Sequence[pa.Array], mask: pa.BooleanArray) -> list[pa.Array]:
+    """Return the values for which a mask is true. It is not null, and starts at the first value."""
+    kept = []
+    start = 0
+    for array in arrays:
+        part = mask.slice(start, len(array))
+        count = part.true_count
+        if count == len(array):
+            kept.append(array)
+        elif pa.types.is_primitive(array.type):
+            kept.append(kept_values(array, part))
+        elif count:
+            kept.append(_select(array, places(part)))
+        start += len(array)
+    return [array for array in kept if len(array)]
 
 
 def read_rows(
@@ -66,7 +84,15 @@ def read_rows(
 def read_dense_rows(
     column: Column, rows: Offsets, learn: Callable[[int, list[pa.Array]], None] | None = None
 ) -> list[pa.Array]:
-    """Return the values of a column at ascending physical `rows`. All rows between them are decoded, too."""
+    """Return the values of a column at ascending physical `rows`. All rows between them are decoded, too.
+
+    `learn` is that of `read_rows`. Without it, a kernel drops the other rows where it decodes them.
+    """
+    if learn is None and isinstance(column, StoredColumn):
+        ranges = column.page_ranges_at(rows, rows_at_once(column))
+        found = [] if ranges is None else [one for one in decode_page_ranges(ranges) if one is not None]
+        if ranges is not None and len(found) == len(ranges):
+            return column.present(found)
     arrays: list[pa.Array] = []
     for some in _divided(rows, rows_at_once(column)):
         first, end = int(some[0]), int(some[-1]) + 1

@@ -97,6 +97,18 @@ class ColumnRead(DirectRead):
         return self.fragment.live(column.present(arrays), self.start)
 
 
+@dataclass(frozen=True)
+class HeldRead:
+    """Read of rows of one column that are decoded already."""
+
+    column: int
+    arrays: list[pa.Array]
+    num_bytes: int
+
+    def run(self) -> list[pa.Array]:
+        return self.arrays
+
+
 class Work(Protocol):
     """The reads of one job."""
 
@@ -208,7 +220,7 @@ def run_ahead(
     stops all jobs. If the budget is short while the reader of a stream does not read, the jobs after the one
     that it has are given back, and begin again when the reader goes on. No other job begins before the first
     `num_alone` jobs are done. If they are local, the calling thread does them itself, without worker threads.
-    A small local job that waits for no other one is also done by it.
+    It also does a small local job that waits for no other one, and each job of rows that are decoded already.
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.
@@ -240,7 +252,8 @@ def run_ahead(
                 upcoming.take()
                 begun.append(Job(work, num_bytes, reservation))
                 is_small = len(begun) == 1 and not is_remote and num_bytes <= ALONE_BYTES
-                if (num_alone > 0 and not is_remote) or is_small:
+                is_held = all(isinstance(read, HeldRead) for read in work.reads)
+                if (num_alone > 0 and not is_remote) or is_small or is_held:
                     begun[-1].run()
                 else:
                     begun[-1].begin(is_remote, flow)

@@ -479,6 +479,8 @@ def test_every_kernel_is_here() -> None:
         "repeat_levels",
         "sample_distinct",
         "search_strings",
+        "kept_bits",
+        "kept_values",
         "set_positions",
         "bits_except",
         "shred_items",

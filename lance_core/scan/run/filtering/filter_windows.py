@@ -31,11 +31,11 @@ from lance_core.scan.run.readahead import DirectRead, Source
 _WINDOW_MULTIPLE = 4096
 # Most rows of a window, however narrow the columns of the filter are: a row number takes eight bytes.
 _MOST_ROWS = 1 << 20
-# Matching rows are decoded after the windows that have begun. So that the first batch comes soon, the windows
-# of a stream begin small, and double after every few windows, up to the most.
-_FIRST_BYTES = 1 << 20
+# Matching rows are decoded after the windows that have begun. So that the first batch comes soon, the first
+# window of a stream is small. Each window has twice the size of the one before, up to the most: a window has
+# a price of its own.
+_FIRST_BYTES = 2 << 20
 _MOST_BYTES = 8 << 20
-_WINDOWS_PER_SIZE = 4
 _ROW_BYTES = 9.0
 # Most fragments that are pruned together.
 _MOST_FRAGMENTS = 256
@@ -69,9 +69,12 @@ class FilterRead(DirectRead):
     is_alone: bool = False
 
     def run(self) -> list[Matches]:
-        return [
-            self.row_filter.matches(self.fragment, candidate, self.gatherer) for candidate in self.candidates
-        ]
+        return self._with_outputs(
+            [
+                self.row_filter.matches(self.fragment, candidate, self.gatherer)
+                for candidate in self.candidates
+            ]
+        )
 
     def apart(self) -> Iterator[FilterRead]:
         """Yield a read of each candidate range, so that the requests for them run side by side."""
@@ -95,7 +98,15 @@ class FilterRead(DirectRead):
         first = self._first_column()
         assert first is not None
         (candidate,) = self.candidates
-        return [self.row_filter.matches(self.fragment, candidate, self.gatherer, first.present(arrays))]
+        return self._with_outputs(
+            [self.row_filter.matches(self.fragment, candidate, self.gatherer, first.present(arrays))]
+        )
+
+    def _with_outputs(self, found: list[Matches]) -> list[Matches]:
+        """Decode columns that the scan returns, if their values fit into the estimated size of this read."""
+        for matches in found:
+            self.row_filter.hold_outputs(matches, self.num_bytes - sum(some.num_bytes for some in found))
+        return found
 
     def _first_column(self) -> StoredColumn | None:
         # Statistics have no say here: another scan may gather some between `page_ranges` and `from_arrays`.
@@ -135,15 +146,15 @@ class FilterWindows(Source[FilterWindow]):
         self._is_stream = is_stream
         self._pruner = pruner
         self._filter = row_filter
-        self._taken = 0
+        self._most_bytes = _FIRST_BYTES
         self._fragments = Lookahead(self._open_fragments())
         self._most_together = 1 if is_stream else _MOST_TOGETHER
 
     def take(self, num_bytes: int) -> FilterWindow | None:
         """Return the next window; None at the end. The columns of the filter have about `num_bytes` in it."""
         if self._is_stream:
-            num_bytes = min(num_bytes, _MOST_BYTES, _FIRST_BYTES << min(self._taken // _WINDOWS_PER_SIZE, 10))
-        self._taken += 1
+            num_bytes = min(num_bytes, self._most_bytes)
+            self._most_bytes = min(2 * self._most_bytes, _MOST_BYTES)
         reads: list[FilterRead] = []
         while num_bytes > 0 and len(reads) < self._most_together:
             fragment = self._fragments.peek(in_turn=not reads)

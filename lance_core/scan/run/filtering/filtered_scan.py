@@ -47,7 +47,9 @@ def matching_jobs(
     """
     is_remote = snapshot.storage.is_remote
     masks = index_masks(snapshot, plan.options, files) if strategy.prune else None
-    windows = _windows(snapshot, plan, files, strategy, masks)
+    # With a limit, few of the matching rows may be wanted. Requests to a store run side by side.
+    holds_outputs = plan.options.limit is None and not is_remote
+    windows = _windows(snapshot, plan, files, strategy, masks, holds_outputs=holds_outputs)
     few = None if is_remote else windows.only_window(_FEW_BYTES)
     rows = MatchingRows(
         _jobs(windows, snapshot, plan, budget, masks) if few is None else None,
@@ -81,9 +83,18 @@ def filter_jobs(
 
 
 def _windows(
-    snapshot: Snapshot, plan: ScanPlan, files: DataFiles, strategy: Strategy, masks: FilterMasks | None
+    snapshot: Snapshot,
+    plan: ScanPlan,
+    files: DataFiles,
+    strategy: Strategy,
+    masks: FilterMasks | None,
+    *,
+    holds_outputs: bool = False,
 ) -> FilterWindows:
-    """Return the windows in which the matching rows are, among the rows of `masks`."""
+    """Return the windows in which the matching rows are, among the rows of `masks`.
+
+    `holds_outputs` is that of `RowFilter`.
+    """
     condition = plan.options.filter
     assert condition is not None
     projection = project_filtered(snapshot.manifest.schema, plan.options, condition)
@@ -109,7 +120,14 @@ def _windows(
             masks=masks,
             only_indexed=plan.options.fast_search,
         ),
-        RowFilter(condition, projection, strategy, learns=strategy.prune, guards=plan.options.guards),
+        RowFilter(
+            condition,
+            projection,
+            strategy,
+            learns=strategy.prune,
+            guards=plan.options.guards,
+            holds_outputs=holds_outputs,
+        ),
         is_stream=strategy.is_stream,
     )
 
@@ -123,8 +141,9 @@ def _jobs(
 ) -> Generator[Job[FilterWindow], None, None]:
     """Return the jobs that filter windows; see `run_ahead`."""
     is_remote = snapshot.storage.is_remote
-    # With a limit, the first window often has all rows that are wanted.
-    num_alone = 0 if plan.options.limit is None else 1
+    # With a limit, the first window often has all rows that are wanted. `run_ahead` begins other windows
+    # beside the last one that the calling thread filters by itself.
+    num_alone = 0 if plan.options.limit is None else 1 if is_remote else 2
     if is_few(plan, masks) and not is_remote:
         num_alone = _ALL
     return run_ahead(windows, budget, 2 + num_workers(is_remote), is_remote, num_alone=num_alone)

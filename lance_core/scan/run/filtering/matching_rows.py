@@ -27,7 +27,7 @@ from lance_core.scan.read.value_sizes import Counts
 from lance_core.scan.run.batch_cutter import BatchCutter
 from lance_core.scan.run.filtering.filter_windows import FilterRead, FilterWindow
 from lance_core.scan.run.filtering.row_filter import Matches
-from lance_core.scan.run.readahead import DirectRead, Job, Source
+from lance_core.scan.run.readahead import DirectRead, HeldRead, Job, Source
 from lance_core.scan.run.window_batches import WindowRead, WindowsTogether
 from lance_core.scan.run.windows import Window
 
@@ -175,18 +175,6 @@ class _TakenTogether:
         schema = pa.schema([(str(number), data_type) for number, data_type in stored.items()])
         arrays = pa.RecordBatch._import_from_c(taken.address, schema).columns
         return dict(zip(stored, arrays, strict=True))
-
-
-@dataclass(frozen=True)
-class HeldRead:
-    """Read of values that were already decoded for the filter."""
-
-    column: int
-    arrays: list[pa.Array]
-    num_bytes: int
-
-    def run(self) -> list[pa.Array]:
-        return self.arrays
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ Comparisons of one column with constants cannot fail, so they are evaluated toge
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lance_core.errors import LanceError
 from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.file.page_ranges import decode_page_ranges
 from lance_core.scan.plan.projection import FilteredProjection
@@ -21,8 +23,8 @@ from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import Column, StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
-from lance_core.scan.read.live_rows import Offsets, places
-from lance_core.scan.read.row_selection import read_rows, select_rows
+from lance_core.scan.read.live_rows import Offsets, kept_rows
+from lance_core.scan.read.row_selection import keep_rows, read_dense_rows, read_rows
 from lance_core.scan.run.filtering.page_conditions import PageCondition, page_alternatives
 from lance_core.scan.run.strategy import Strategy
 
@@ -53,6 +55,7 @@ class RowFilter:
     """A filter bound to the columns that a scan reads.
 
     With `learns`, statistics of the values that it decodes are gathered. `guards` is that of `ScanOptions`.
+    With `holds_outputs`, `hold_outputs` decodes columns.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class RowFilter:
         *,
         learns: bool = True,
         guards: int = 0,
+        holds_outputs: bool = False,
     ) -> None:
         self.condition = condition
         self._guards = guards
@@ -80,6 +84,7 @@ class RowFilter:
             self._learning_share = _LEARNING_SHARE
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
         """Numbers of the columns that both the filter needs and the scan returns."""
+        self._outputs = [n for n in range(projection.num_outputs) if n not in self.held and holds_outputs]
         self._inputs = projection.inputs
         self._names = {index: name for name, index in projection.inputs.items()}
         self._ordered: tuple[FragmentReader, tuple[int, ...], list[int]] | None = None
@@ -149,13 +154,33 @@ class RowFilter:
             needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
             if not waiting and needed.isdisjoint(decoded):
                 return Matches(fragment, start, end, num_rows, rows, {}, mask)
-            chosen = places(mask)
-            rows = fragment.rows_at(start, mask) if rows is None else rows[chosen]
-            decoded = {
-                index: select_rows(values, chosen) for index, values in decoded.items() if index in needed
-            }
+            rows = fragment.rows_at(start, mask) if rows is None else kept_rows(rows, mask)
+            decoded = {index: keep_rows(values, mask) for index, values in decoded.items() if index in needed}
         held = {index: decoded[index] for index in self.held if index in decoded}
         return Matches(fragment, start, end, num_rows, rows, held)
+
+    def hold_outputs(self, matches: Matches, most_bytes: int) -> None:
+        """Decode the other columns that the scan returns, if many rows match and the values take few bytes.
+
+        Then no second job is needed for these rows. A column that cannot be decoded is left to that job,
+        which raises the error after the rows before.
+
+        Args:
+            matches: What `matches` returned. It gets the values.
+            most_bytes: Bytes that the values may take.
+        """
+        num_rows = matches.end - matches.start
+        if not self._outputs or not matches.num_rows or num_rows < _LEAST_ROWS:
+            return
+        columns = {number: matches.fragment.columns[number] for number in self._outputs}
+        share = max(column.dense_share for column in columns.values())
+        num_bytes = matches.num_rows * sum(column.bytes_per_row for column in columns.values())
+        if matches.num_rows < share * num_rows or num_bytes > most_bytes:
+            return
+        for number, column in columns.items():
+            if isinstance(column, StoredColumn):
+                with suppress(LanceError):
+                    matches.held[number] = read_dense_rows(column, matches.rows)
 
     def is_on_pages(self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer) -> bool:
         """Return whether a candidate range has so many rows that `matches` evaluates the first condition on
@@ -266,7 +291,7 @@ class Matches:
     """The matching live rows of the physical range `[start, end)` of a fragment.
 
     Attributes:
-        held: Values of these rows by column number, for columns that the filter needed and the scan returns.
+        held: Values of these rows by column number, for columns that the scan returns and that are decoded.
 
     Row numbers are made when they are asked for: a count does without them.
     """
@@ -288,7 +313,7 @@ class Matches:
             if self._rows is None:
                 self._rows = self.fragment.rows_at(self.start, self._mask)
             else:
-                self._rows = self._rows[places(self._mask)]
+                self._rows = kept_rows(self._rows, self._mask)
             self._mask = None
         elif self._rows is None:
             self._rows = self.fragment.live_rows(self.start, self.end)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lance.file import LanceFileReader
 
 import lance_core
 from lance_core.errors import CorruptFileError, InvalidInputError
@@ -23,6 +24,7 @@ from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batches, scan_table
 from lance_core.scan.run.filtering import filtered_scan, matching_rows, row_filter
+from lance_core.scan.run.filtering.matching_rows import MatchingRead
 from lance_core.scan.run.readahead import Job
 from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import zone_statistics
@@ -437,3 +439,68 @@ def test_few_candidates_wait_for_no_worker_thread(tmp_path: Path, monkeypatch: p
     assert begun == []
     assert ours.to_table(["id"], filter="id >= 5").num_rows == 399_995
     assert begun != []
+
+
+def test_values_of_many_matching_rows_are_decoded_beside_the_filter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No second job decodes narrow columns of which the filter keeps many rows. Wide columns, rare rows and
+    scans with a limit have second jobs.
+    """
+    rows = pa.table(
+        {
+            "id": range(300_000),
+            "other": pa.array([None if number % 5 == 0 else -number for number in range(300_000)]),
+            "wide": [f"text {number} " + "x" * 100 for number in range(300_000)],
+        }
+    )
+    ours = lance_core.dataset(lance.write_dataset(rows, tmp_path / "d", max_rows_per_file=130_000).uri)
+    ours.delete("id % 1000 = 7")
+    left = [number for number in range(300_000) if number % 1000 != 7]
+    decoded: list[object] = []
+    run = MatchingRead.run
+    page_ranges = MatchingRead.page_ranges
+    monkeypatch.setattr(MatchingRead, "run", lambda read: (decoded.append(read), run(read))[1])
+    monkeypatch.setattr(
+        MatchingRead, "page_ranges", lambda read: (decoded.append(read), page_ranges(read))[1]
+    )
+    expected = [number for number in left if number % 3 == 0]
+    found = ours.to_table(["other", "id"], filter="id % 3 = 0")
+    assert found["id"].to_pylist() == expected
+    assert found["other"].to_pylist() == [None if number % 5 == 0 else -number for number in expected]
+    batches = list(ours.to_batches(columns=["other"], filter="id % 3 = 0 AND id % 2 = 0"))
+    assert pa.Table.from_batches(batches)["other"].to_pylist() == [
+        None if number % 5 == 0 else -number for number in expected if number % 2 == 0
+    ]
+    assert decoded == []
+    assert ours.to_table(["wide"], filter="id % 3 = 0")["wide"].to_pylist() == [
+        f"text {number} " + "x" * 100 for number in expected
+    ]
+    assert decoded != []
+    for arguments in ({"filter": "id % 3 = 0", "limit": 9}, {"filter": "id % 5000 = 3"}):
+        decoded.clear()
+        assert ours.to_table(["other"], **arguments).num_rows in (9, 60)
+        assert decoded != []
+
+
+def test_damage_of_another_column_is_reported_in_its_place(tmp_path: Path) -> None:
+    """T22: a column that is decoded beside the filter fails after the windows before, and names itself."""
+    reference = lance.write_dataset(
+        pa.table({"id": range(120_000), "other": np.random.default_rng(1).integers(0, 1 << 40, 120_000)}),
+        tmp_path / "d",
+        max_rows_per_file=40_000,
+        data_storage_version="2.1",
+    )
+    damaged = tmp_path / "d" / "data" / reference.get_fragments()[2].data_files()[0].path
+    place = LanceFileReader(str(damaged)).metadata().columns[1].pages[0].buffers[0]
+    with damaged.open("r+b") as file:
+        file.seek(place.position)
+        file.write(b"\xff" * place.size)
+    ours = lance_core.dataset(tmp_path / "d")
+    budget = MemoryBudget(1 << 30)
+    plan = plan_scan(ours.snapshot, options_for(ours, "id % 2 = 0", columns=("other",), batch_rows=1000))
+    rows: list[int] = []
+    with pytest.raises(CorruptFileError, match="other"):
+        rows.extend(batch.num_rows for batch in scan_batches(ours.snapshot, plan, budget, FileCache()))
+    assert 10_000 < sum(rows) <= 40_000
+    assert budget.used_bytes == 0
