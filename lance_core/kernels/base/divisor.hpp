@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/common.hpp"
+
 namespace lance {
 
 // Divides by a constant without an instruction of division.
@@ -26,6 +28,21 @@ class Divisor {
     return number - quotient * divisor_;
   }
 
+  // Writes the remainders of `count` integers, with their signs.
+  template <class T>
+  void remainders(const uint8_t* numbers, size_t count, T* out) const {
+    int64_t wide[kBlock];
+    for (size_t start = 0; start < count; start += kBlock) {
+      size_t n = std::min(kBlock, count - start);
+      for (size_t i = 0; i < n; ++i) wide[i] = static_cast<int64_t>(load<T>(numbers + (start + i) * sizeof(T)));
+      if (small_remainders(wide, n)) {
+        for (size_t i = 0; i < n; ++i) out[start + i] = static_cast<T>(wide[i]);
+      } else {
+        for (size_t i = 0; i < n; ++i) out[start + i] = remainder(load<T>(numbers + (start + i) * sizeof(T)));
+      }
+    }
+  }
+
   // Returns the remainder of an integer, with its sign.
   template <class T>
   T remainder(T number) const {
@@ -40,6 +57,11 @@ class Divisor {
   }
 
  private:
+  static constexpr size_t kBlock = 512;
+
+  // Replaces numbers by their remainders. Returns false if floats would not be exact for a number or for the divisor.
+  bool small_remainders(int64_t* numbers, size_t count) const;
+
   uint64_t divisor_;
   uint64_t factor_;
   unsigned first_shift_;

@@ -5,12 +5,18 @@
 
 #include "base/bits.hpp"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
+
 namespace lance {
 namespace {
 
 constexpr int kWord = 64;
 // With fewer set bits of 64, jumping from one to the next is faster than looking at each.
 constexpr int kManyBits = 8;
+// Bytes that may be written after the last kept value.
+constexpr size_t kSlack = 32;
 
 void check_bits(Bytes bits, size_t start, size_t n) {
   if (n > bits.size * 8 || start > bits.size * 8 - n) {
@@ -34,27 +40,84 @@ void each_set(uint64_t word, Use use) {
 
 // Writes one value more than are kept, which the next one overwrites.
 template <class T>
+uint8_t* keep_word(const uint8_t* values, uint64_t word, size_t num_bits, uint8_t* out) {
+  int count = std::popcount(word);
+  if (count == kWord) {
+    std::memcpy(out, values, kWord * sizeof(T));
+    return out + kWord * sizeof(T);
+  }
+  if (count < kManyBits) {
+    each_set(word, [&](size_t k) {
+      store(out, load<T>(values + k * sizeof(T)));
+      out += sizeof(T);
+    });
+    return out;
+  }
+  for (size_t k = 0; k < num_bits; ++k) {  // without a branch, since the processor cannot foresee the bits
+    store(out, load<T>(values + k * sizeof(T)));
+    out += (word >> k & 1) * sizeof(T);
+  }
+  return out;
+}
+
+template <class T>
 void keep(const uint8_t* values, Bytes mask, size_t start, size_t n, uint8_t* out) {
   for (size_t i = 0; i < n; i += kWord, values += kWord * sizeof(T)) {
     size_t num_bits = bits_from(i, n);
-    uint64_t word = word_at(mask, start + i, num_bits);
-    int count = std::popcount(word);
-    if (count == kWord) {
-      std::memcpy(out, values, kWord * sizeof(T));
-      out += kWord * sizeof(T);
-    } else if (count < kManyBits) {
-      each_set(word, [&](size_t k) {
-        store(out, load<T>(values + k * sizeof(T)));
-        out += sizeof(T);
-      });
-    } else {
-      for (size_t k = 0; k < num_bits; ++k) {  // without a branch, since the processor cannot foresee the bits
-        store(out, load<T>(values + k * sizeof(T)));
-        out += (word >> k & 1) * sizeof(T);
+    out = keep_word<T>(values, word_at(mask, start + i, num_bits), num_bits, out);
+  }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+// For each choice among the values of one vector of 32 bytes: the numbers of the chosen 32-bit lanes, and then any.
+template <class T>
+struct Lanes {
+  static constexpr size_t kValues = 32 / sizeof(T), kParts = sizeof(T) / 4;
+  alignas(32) uint32_t numbers[1 << kValues][8];
+  constexpr Lanes() : numbers() {
+    for (size_t choice = 0; choice < 1 << kValues; ++choice) {
+      for (size_t k = 0, lane = 0; k < kValues; ++k) {
+        for (size_t part = 0; (choice >> k & 1) != 0 && part < kParts; ++part) {
+          numbers[choice][lane++] = static_cast<uint32_t>(k * kParts + part);
+        }
       }
     }
   }
+};
+template <class T>
+constexpr Lanes<T> kLanes;
+
+bool has_lanes() {
+  static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt");
+  return has;
 }
+
+// Writes up to `kSlack` bytes more than are kept.
+template <class T>
+__attribute__((target("avx2,popcnt"))) void keep_lanes(const uint8_t* values, Bytes mask, size_t start, size_t n,
+                                                       uint8_t* out) {
+  constexpr size_t kValues = Lanes<T>::kValues;
+  for (size_t i = 0; i < n; i += kWord, values += kWord * sizeof(T)) {
+    size_t num_bits = bits_from(i, n);
+    uint64_t word = word_at(mask, start + i, num_bits);
+    if (num_bits < kWord) {  // the last values fill no vector
+      keep_word<T>(values, word, num_bits, out);
+      return;
+    }
+    for (size_t k = 0; k < kWord; k += kValues, word >>= kValues) {
+      auto choice = static_cast<unsigned>(word & ((1U << kValues) - 1));
+      __m256i all = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + k * sizeof(T)));
+      __m256i lanes = _mm256_load_si256(reinterpret_cast<const __m256i*>(kLanes<T>.numbers[choice]));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_permutevar8x32_epi32(all, lanes));
+      out += static_cast<size_t>(__builtin_popcount(choice)) * sizeof(T);
+    }
+  }
+}
+#else
+bool has_lanes() { return false; }
+template <class T>
+void keep_lanes(const uint8_t*, Bytes, size_t, size_t, uint8_t*) {}
+#endif
 
 void keep_wide(const uint8_t* values, size_t width, Bytes mask, size_t start, size_t n, uint8_t* out) {
   for (size_t i = 0; i < n; i += kWord, values += kWord * width) {
@@ -73,7 +136,7 @@ Block kept_values(Bytes values, size_t width, Bytes mask, size_t start, size_t n
     corrupt("%zu bytes for %zu values of %zu bytes", values.size, n, width);
   }
   size_t count = count_set(mask, start, n);
-  Block kept((count + 1) * width);
+  Block kept(count * width + kSlack);
   switch (width) {
     case 1:
       keep<uint8_t>(values.data, mask, start, n, kept.data());
@@ -82,10 +145,10 @@ Block kept_values(Bytes values, size_t width, Bytes mask, size_t start, size_t n
       keep<uint16_t>(values.data, mask, start, n, kept.data());
       break;
     case 4:
-      keep<uint32_t>(values.data, mask, start, n, kept.data());
+      (has_lanes() ? keep_lanes<uint32_t> : keep<uint32_t>)(values.data, mask, start, n, kept.data());
       break;
     case 8:
-      keep<uint64_t>(values.data, mask, start, n, kept.data());
+      (has_lanes() ? keep_lanes<uint64_t> : keep<uint64_t>)(values.data, mask, start, n, kept.data());
       break;
     default:
       keep_wide(values.data, width, mask, start, n, kept.data());

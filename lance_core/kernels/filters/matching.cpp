@@ -97,12 +97,12 @@ void find_items(const uint8_t* data, size_t count, Bytes items, uint64_t* words)
 
 template <class T>
 void find_remainders(const uint8_t* data, size_t count, const Divisor& divisor, T rest, uint64_t* words) {
-  for (size_t i = 0; i < count; i += 64) {
-    uint64_t word = 0;
-    for (size_t k = 0, n = std::min<size_t>(64, count - i); k < n; ++k) {
-      word |= static_cast<uint64_t>(divisor.remainder(number_at<T>(data, i + k)) == rest) << k;
-    }
-    words[i / 64] = word;
+  constexpr size_t kStep = 1024;
+  T rests[kStep];
+  for (size_t i = 0; i < count; i += kStep) {
+    size_t n = std::min(kStep, count - i);
+    divisor.remainders(data + i * sizeof(T), n, rests);
+    test_each<std::make_unsigned_t<T>>(n, words + i / 64, [&](size_t k) { return rests[k] == rest; });
   }
 }
 

@@ -40,3 +40,40 @@ def test_divisors_out_of_range() -> None:
             remainders(bytes(4), 8, True, divisor)
     with pytest.raises(ValueError, match="other bits"):
         remainders(bytes(4), 24, True, 1)
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.int32(), pa.uint16()], ids=str)
+def test_remainders_of_many_numbers(kind: pa.DataType) -> None:
+    """Small numbers are divided as floats: beside every multiple of a divisor, up to the first number that is
+    too large for it, and in blocks with and without such a number.
+    """
+    chance = random.Random(str(kind))
+    limits = np.iinfo(kind.to_pandas_dtype())
+    exact = min(int(limits.max), 1 << 51)
+    for divisor in [
+        1,
+        2,
+        3,
+        10,
+        1000,
+        65_535,
+        10**9 + 7,
+        (1 << 50) + 1,
+        (1 << 51) - 1,
+        1 << 51,
+        (1 << 52) + 1,
+    ]:
+        if divisor > limits.max:
+            continue
+        multiples = [divisor * chance.randint(0, exact // divisor) for _ in range(400)]
+        beside = [multiple + chance.randint(-1, 1) for multiple in multiples]
+        edges = [exact - 1, exact, exact - divisor, 0, divisor, divisor - 1, 2 * divisor - 1]
+        numbers = beside + [chance.randint(0, exact - 1) for _ in range(800)] + edges
+        numbers += [-number for number in numbers]
+        numbers = [number for number in numbers if limits.min <= number <= limits.max]
+        array = np.array(numbers, kind.to_pandas_dtype())
+        is_signed = limits.min < 0
+        found = np.frombuffer(
+            remainders(array.data, kind.bit_width, is_signed, divisor), kind.to_pandas_dtype()
+        )
+        assert found.tolist() == [abs(n) % divisor * (-1 if n < 0 else 1) for n in numbers]
