@@ -14,11 +14,6 @@ from lance_core.encodings.values import fixed_bits
 from lance_core.file.row_runs import Rows
 from lance_core.process.counters import PAGE_READS
 
-NUMBERS_SHARE = 1 / 8
-"""Share of the rows of a block from which on decoding all numbers costs less than picking single ones.
-
-A kernel unpacks many numbers at a time, and drops those that are not wanted.
-"""
 _NUMBER_BITS = 128
 
 

@@ -19,7 +19,7 @@ from lance_core.encodings.v2_1.layouts.page import PAGE_BYTES
 from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, FileMetadata
-from lance_core.file.page_ranges import NUMBERS_SHARE, PageRange, has_short_values
+from lance_core.file.page_ranges import PageRange, has_short_values
 from lance_core.file.row_runs import Rows, read_rows
 from lance_core.file.v2_0.nodes import Columns, Stored, check_length, open_node
 from lance_core.kernels import ColumnPages, OffsetOverflow
@@ -28,6 +28,8 @@ from lance_core.storage.base import ReadableFile
 
 _LONG_BYTES = 256
 """Bytes of a long row."""
+_NUMBERS_SHARE, _LISTS_SHARE = 1 / 32, 1 / 16
+"""Dense shares of short values of one width, and of lists. One copy decodes a page of numbers."""
 
 
 class ColumnReader:
@@ -66,7 +68,9 @@ class ColumnReader:
         # One copy decodes most pages. Picking copies each row by itself, which pays for long ones only.
         if self.bytes_per_row > _LONG_BYTES:
             return 3 / 4
-        return NUMBERS_SHARE if has_short_values(self._field.arrow_type) else 1 / 5
+        if has_short_values(self._field.arrow_type):
+            return _NUMBERS_SHARE
+        return _LISTS_SHARE if self._field.is_list else 1 / 8
 
     @property
     def known_bytes(self) -> int:

@@ -23,7 +23,7 @@ from lance_core.errors import CorruptFileError, UnsupportedFeatureError
 from lance_core.file.known_pages import KnownPages
 from lance_core.file.metadata import COLUMN_BYTES, ColumnMetadata, FileMetadata
 from lance_core.file.page_errors import located
-from lance_core.file.page_ranges import NUMBERS_SHARE, PageRange, PlainValues, has_short_values
+from lance_core.file.page_ranges import PageRange, PlainValues, has_short_values
 from lance_core.file.row_runs import Rows
 from lance_core.file.v2_1.leaves import LeafField, assemble, leaf_fields
 from lance_core.kernels import (
@@ -38,6 +38,9 @@ from lance_core.pool import run_each
 from lance_core.schema.fields import Field
 from lance_core.schema.physical_columns import owns_column
 from lance_core.storage.base import ReadableFile
+
+_NUMBERS_SHARE, _LISTS_SHARE = 1 / 8, 1 / 16
+"""Dense shares of numbers, of which a kernel unpacks many at a time, and of lists."""
 
 
 class ColumnReader:
@@ -96,8 +99,8 @@ class ColumnReader:
         if len(self._leaves) > 1:
             return 3 / 4
         if not self._is_leaf:
-            return 1 / 5
-        return NUMBERS_SHARE if has_short_values(self._field.arrow_type) else 3 / 5
+            return _LISTS_SHARE
+        return _NUMBERS_SHARE if has_short_values(self._field.arrow_type) else 3 / 5
 
     @property
     def known_bytes(self) -> int:

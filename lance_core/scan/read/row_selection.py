@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lance_core.encodings.values import concat_arrays, take_values
@@ -133,12 +134,31 @@ def by_density(rows: Offsets, dense_share: float, num_rows: int) -> Iterator[tup
     edges = np.searchsorted(rows, blocks * _BLOCK_ROWS)
     counts = np.diff(edges)
     sizes = np.minimum(_BLOCK_ROWS, num_rows - blocks[:-1] * _BLOCK_ROWS)
-    is_dense = counts >= np.maximum(1, dense_share * sizes)
+    is_dense = _are_dense(counts, sizes, dense_share)
     # Block numbers at which dense blocks follow blocks that are not, or the other way round.
     changes = np.flatnonzero(is_dense[1:] != is_dense[:-1]) + 1
     for first, last in pairwise([0, *changes.tolist(), len(counts)]):
         if edges[last] > edges[first]:
             yield rows[edges[first] : edges[last]], bool(is_dense[first])
+
+
+def _are_dense(counts: Offsets, sizes: Offsets, dense_share: float) -> npt.NDArray[np.bool_]:
+    """Return whether each block is decoded whole.
+
+    A block whose share is near `dense_share` is read like the block before it. If random rows match, such
+    blocks would alternate, and the many short reads would cost more than either way to read all blocks.
+
+    Args:
+        counts: Wanted rows of each block.
+        sizes: Rows of each block.
+    """
+    surely = counts >= np.maximum(1, min(2 * dense_share, (1 + dense_share) / 2) * sizes)
+    decided = np.where(surely | (counts < dense_share / 2 * sizes), np.arange(len(counts)), -1)
+    latest = np.maximum.accumulate(decided)
+    are_dense: npt.NDArray[np.bool_] = np.where(
+        latest < 0, counts.sum() >= dense_share * sizes.sum(), surely[latest]
+    )
+    return are_dense
 
 
 def _select(array: pa.Array, rows: Offsets) -> pa.Array:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lance_core.scan.read.row_selection import read_rows, select_rows
+from lance_core.scan.read.row_selection import by_density, read_rows, select_rows
 
 NUM_ROWS = 20_000
 VALUES = pa.array([f"row {row}" if row % 5 else None for row in range(NUM_ROWS)])
@@ -82,3 +82,27 @@ def test_dense_blocks_are_decoded_whole_and_thin_blocks_row_by_row(rows, num_tak
     column = _Column()
     read_rows(column, rows)
     assert (column.num_taken, column.num_read) == (num_taken, num_read)
+
+
+@pytest.mark.parametrize("dense_share", [1 / 32, 1 / 8, 0.2, 3 / 4])
+@pytest.mark.parametrize("factor", [0.9, 1, 1.1])
+def test_random_rows_about_as_dense_as_the_share_are_read_together(dense_share: float, factor: float) -> None:
+    """Blocks alternate around the share. They are not read one by one."""
+    num_rows = 1 << 20
+    rows = np.flatnonzero(np.random.default_rng(1).random(num_rows) < dense_share * factor)
+    found = list(by_density(rows, dense_share, num_rows))
+    assert np.concatenate([some for some, _ in found]).tolist() == rows.tolist()
+    assert len(found) < 8
+    assert {is_dense for _, is_dense in found} != {True, False} or factor == 1
+
+
+def test_blocks_that_differ_much_are_read_apart() -> None:
+    """Dense blocks between sparse ones, and blocks without a row, begin and end parts of their own."""
+    random = np.random.default_rng(1)
+    blocks = [0.5, 0.5, 0.01, 0.01, 0, 0, 0.5, 0.1]
+    rows = np.concatenate(
+        [4096 * number + np.flatnonzero(random.random(4096) < share) for number, share in enumerate(blocks)]
+    )
+    found = list(by_density(rows, 1 / 8, 8 * 4096))
+    assert [is_dense for _, is_dense in found] == [True, False, True]
+    assert [int(some[0]) // 4096 for some, _ in found] == [0, 2, 6]
