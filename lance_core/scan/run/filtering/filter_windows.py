@@ -55,7 +55,7 @@ class FilterRead(DirectRead):
     """Read of the filter's columns in some candidate ranges of one fragment; gives the matching rows.
 
     Attributes:
-        num_bytes: Estimated size of the columns that are decoded for this.
+        num_bytes: Estimated size of the columns that are decoded for this, and of narrow columns that may be.
         first_number: Add this to a live-row number of the fragment to get the row's number in the whole plan.
         is_alone: Whether its window has no other read.
     """
@@ -151,7 +151,7 @@ class FilterWindows(Source[FilterWindow]):
         self._most_together = 1 if is_stream else _MOST_TOGETHER
 
     def take(self, num_bytes: int) -> FilterWindow | None:
-        """Return the next window; None at the end. The columns of the filter have about `num_bytes` in it."""
+        """Return the next window; None at the end. The decoded columns have about `num_bytes` in it."""
         if self._is_stream:
             num_bytes = min(num_bytes, self._most_bytes)
             self._most_bytes = min(2 * self._most_bytes, _MOST_BYTES)
@@ -174,7 +174,7 @@ class FilterWindows(Source[FilterWindow]):
         return FilterWindow(tuple(reads)) if reads else None
 
     def only_window(self, most_bytes: int) -> FilterWindow | None:
-        """Return one window of all rows; None if the columns of the filter have more than `most_bytes` there,
+        """Return one window of all rows; None if the columns that are decoded have more than `most_bytes`,
         or if the plan has many fragments: a reader may need only the first of them.
 
         Call it before `take`, if at all. After None, `take` returns all windows.
@@ -248,7 +248,7 @@ class _CandidateRanges:
         self._filter = row_filter
         self._first_number = first_number
         widths = {index: fragment.columns[index].bytes_per_row for index in row_filter.columns}
-        self._width = sum(widths.values()) + _ROW_BYTES
+        self._width = sum(widths.values()) + _ROW_BYTES + row_filter.output_bytes(fragment)
         gap = int(gap_bytes / self._width)
         everything = tuple(range(len(row_filter.conjuncts)))
         self._candidates = list(reversed(_joined(candidates, gap, everything)))
@@ -257,7 +257,7 @@ class _CandidateRanges:
 
     @property
     def num_bytes(self) -> int:
-        """Estimated size of the columns of the filter in the rows that are not taken yet."""
+        """Estimated size of the decoded columns in the rows that are not taken yet."""
         return int(sum(candidate.num_rows for candidate in self._candidates) * self._width)
 
     @property

@@ -38,6 +38,8 @@ _LEAST_ROWS = 1 << 15
 # If a smaller share of rows is left, the next condition picks its values of these rows. A kernel compares
 # hundreds of values on a page in the time that one value takes to be picked.
 _LEAST_SHARE = 1 / 512
+# Most bytes per row of narrow columns, for which room is reserved in case that all rows match.
+_MOST_OUTPUT_BYTES = 32
 
 
 class Conjunct(NamedTuple):
@@ -158,6 +160,11 @@ class RowFilter:
             decoded = {index: keep_rows(values, mask) for index, values in decoded.items() if index in needed}
         held = {index: decoded[index] for index in self.held if index in decoded}
         return Matches(fragment, start, end, num_rows, rows, held)
+
+    def output_bytes(self, fragment: FragmentReader) -> float:
+        """Return the bytes per row of the columns that `hold_outputs` decodes; 0 if it decodes none."""
+        num_bytes = sum([fragment.columns[number].bytes_per_row for number in self._outputs])
+        return num_bytes if num_bytes <= _MOST_OUTPUT_BYTES else 0
 
     def hold_outputs(self, matches: Matches, most_bytes: int) -> None:
         """Decode the other columns that the scan returns, if many rows match and the values take few bytes.
