@@ -248,7 +248,7 @@ class _CandidateRanges:
         self._filter = row_filter
         self._first_number = first_number
         widths = {index: fragment.columns[index].bytes_per_row for index in row_filter.columns}
-        self._width = sum(widths.values()) + _ROW_BYTES + row_filter.output_bytes(fragment)
+        self._width = sum(widths.values()) + _ROW_BYTES + row_filter.output_bytes
         gap = int(gap_bytes / self._width)
         everything = tuple(range(len(row_filter.conjuncts)))
         self._candidates = list(reversed(_joined(candidates, gap, everything)))

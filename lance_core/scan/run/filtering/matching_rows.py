@@ -209,6 +209,28 @@ class _FragmentRows:
         )
 
 
+class _DividedRows:
+    """Rows of a fragment that are joined and divided by density once for all columns."""
+
+    def __init__(self) -> None:
+        self._joined: dict[tuple[int, int], tuple[Sequence[_FragmentRows], Offsets]] = {}
+        self._divided: dict[tuple[int, float, int], list[tuple[Offsets, bool]]] = {}
+
+    def joined(self, parts: Sequence[_FragmentRows]) -> Offsets:
+        """Return the rows of consecutive parts."""
+        key = id(parts[0]), len(parts)
+        if key not in self._joined:
+            self._joined[key] = parts, joined_rows([part.rows for part in parts])
+        return self._joined[key][1]
+
+    def by_density(self, rows: Offsets, dense_share: float, num_rows: int) -> list[tuple[Offsets, bool]]:
+        """Divide rows that `joined` returned; see `lance_core.scan.read.row_selection.by_density`."""
+        key = id(rows), dense_share, num_rows
+        if key not in self._divided:
+            self._divided[key] = list(by_density(rows, dense_share, num_rows))
+        return self._divided[key]
+
+
 class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
     """Windows of whole batches, made of the matching rows that the jobs of the first phase find."""
 
@@ -382,11 +404,12 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
     def _reads(self, parts: list[_FragmentRows]) -> list[MatchingRead | HeldRead]:
         fragments = [list(some) for _, some in groupby(parts, key=lambda part: id(part.fragment))]
         taken = list(map(self._together, fragments))
+        divided = [_DividedRows() for _ in fragments]
         return [
             read
             for column in range(self._num_columns)
-            for some, together in zip(fragments, taken, strict=True)
-            for read in self._column_reads(column, some, together)
+            for some, together, division in zip(fragments, taken, divided, strict=True)
+            for read in self._column_reads(column, some, together, division)
         ]
 
     def _together(self, parts: list[_FragmentRows]) -> _TakenTogether | None:
@@ -402,7 +425,11 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
         return _TakenTogether(parts[0].fragment, joined_rows([part.rows for part in parts]), columns)
 
     def _column_reads(
-        self, column: int, parts: list[_FragmentRows], together: _TakenTogether | None
+        self,
+        column: int,
+        parts: list[_FragmentRows],
+        together: _TakenTogether | None,
+        division: _DividedRows,
     ) -> list[MatchingRead | HeldRead]:
         """Return the reads of one column at rows of one fragment."""
         fragment = parts[0].fragment
@@ -422,16 +449,18 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
             elif together is not None and len(same) == len(parts):
                 add(together.rows, self._is_short(fragment.columns[column], together.rows), together)
             else:
-                rows = joined_rows([part.rows for part in same])
-                for some, is_dense in self._by_density(fragment.columns[column], rows):
+                rows = division.joined(same)
+                for some, is_dense in self._by_density(fragment.columns[column], rows, division):
                     add(some, is_dense, None)
         return reads
 
-    def _by_density(self, column: Column, rows: Offsets) -> Iterable[tuple[Offsets, bool]]:
+    def _by_density(
+        self, column: Column, rows: Offsets, division: _DividedRows
+    ) -> Iterable[tuple[Offsets, bool]]:
         if self._is_short(column, rows):
             return [(rows, True)]
         share = column.dense_share if self._dense_share is None else self._dense_share
-        return by_density(rows, share, column.page_rows[-1])
+        return division.by_density(rows, share, column.page_rows[-1])
 
     def _is_short(self, column: Column, rows: Offsets) -> bool:
         """Return whether decoding all rows from the first to the last costs less than picking single rows."""

@@ -7,6 +7,8 @@ Comparisons of one column with constants cannot fail, so they are evaluated toge
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,6 +27,7 @@ from lance_core.scan.read.columns import Column, StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets, kept_rows
 from lance_core.scan.read.row_selection import keep_rows, read_dense_rows, read_rows
+from lance_core.scan.read.value_sizes import value_bits
 from lance_core.scan.run.filtering.page_conditions import PageCondition, page_alternatives
 from lance_core.scan.run.strategy import Strategy
 
@@ -81,12 +84,15 @@ class RowFilter:
             for part in conjuncts(condition)
         ]
         self.columns = tuple(projection.inputs.values())
-        self._learning_share = strategy.dense_share
+        self._learning_share = self._dense_share = strategy.dense_share
         if learns and strategy.dense_share is None:
             self._learning_share = _LEARNING_SHARE
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
         """Numbers of the columns that both the filter needs and the scan returns."""
+        self._num_outputs = projection.num_outputs
         self._outputs = [n for n in range(projection.num_outputs) if n not in self.held and holds_outputs]
+        self.output_bytes = _narrow_bytes(projection.schema.field(n).type for n in self._outputs)
+        """Bytes per row of the columns that `hold_outputs` decodes; 0 if they are not narrow."""
         self._inputs = projection.inputs
         self._names = {index: name for name, index in projection.inputs.items()}
         self._ordered: tuple[FragmentReader, tuple[int, ...], list[int]] | None = None
@@ -137,14 +143,17 @@ class RowFilter:
             for index in conjunct.columns:
                 if index in decoded:
                     continue
-                learn = partial(gatherer.add, self._names[index])
+                name = self._names[index]
                 if rows is None:
                     arrays = _read(fragment.columns[index], start, end) if first is None else first
                     first = None
-                    learn(start, arrays)
+                    gatherer.add(name, start, arrays)
                     decoded[index] = fragment.live(arrays, start)
-                else:
+                elif gatherer.wants(name, start, end):
+                    learn = partial(gatherer.add, name)
                     decoded[index] = read_rows(fragment.columns[index], rows, self._learning_share, learn)
+                else:
+                    decoded[index] = read_rows(fragment.columns[index], rows, self._dense_share)
             named = {self._names[index]: decoded[index] for index in conjunct.columns}
             expression = conditions[0].expression if len(conditions) == 1 else conjunct.expression
             masks = [evaluate.passing(expression, batch) for batch in batches_of(named, num_rows)]
@@ -161,13 +170,9 @@ class RowFilter:
         held = {index: decoded[index] for index in self.held if index in decoded}
         return Matches(fragment, start, end, num_rows, rows, held)
 
-    def output_bytes(self, fragment: FragmentReader) -> float:
-        """Return the bytes per row of the columns that `hold_outputs` decodes; 0 if it decodes none."""
-        num_bytes = sum([fragment.columns[number].bytes_per_row for number in self._outputs])
-        return num_bytes if num_bytes <= _MOST_OUTPUT_BYTES else 0
-
     def hold_outputs(self, matches: Matches, most_bytes: int) -> None:
-        """Decode the other columns that the scan returns, if many rows match and the values take few bytes.
+        """Find the row numbers for a scan that returns columns. Decode the other columns if many rows match,
+        and all values take few bytes.
 
         Then no second job is needed for these rows. A column that cannot be decoded is left to that job,
         which raises the error after the rows before.
@@ -176,8 +181,10 @@ class RowFilter:
             matches: What `matches` returned. It gets the values.
             most_bytes: Bytes that the values may take.
         """
-        num_rows = matches.end - matches.start
-        if not self._outputs or not matches.num_rows or num_rows < _LEAST_ROWS:
+        if not self._num_outputs or not matches.num_rows:
+            return
+        rows, num_rows = matches.rows, matches.end - matches.start
+        if not self._outputs or num_rows < _LEAST_ROWS:
             return
         columns = {number: matches.fragment.columns[number] for number in self._outputs}
         share = max(column.dense_share for column in columns.values())
@@ -187,7 +194,7 @@ class RowFilter:
         for number, column in columns.items():
             if isinstance(column, StoredColumn):
                 with suppress(LanceError):
-                    matches.held[number] = read_dense_rows(column, matches.rows)
+                    matches.held[number] = read_dense_rows(column, rows)
 
     def is_on_pages(self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer) -> bool:
         """Return whether a candidate range has so many rows that `matches` evaluates the first condition on
@@ -280,6 +287,17 @@ class RowFilter:
 
     def _cost(self, fragment: FragmentReader, number: int) -> float:
         return sum([fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns])
+
+
+def _narrow_bytes(types: Iterable[pa.DataType]) -> float:
+    """Return the bytes per row of columns; 0 if they have more than some, or values of several widths."""
+    num_bytes = 0.0
+    for data_type in types:
+        bits = value_bits(data_type)
+        num_bytes += math.inf if bits is None else bits / 8
+        if num_bytes > _MOST_OUTPUT_BYTES:
+            return 0
+    return num_bytes
 
 
 def _read(column: Column, start: int, end: int) -> list[pa.Array]:
