@@ -153,7 +153,8 @@ def _are_dense(counts: Offsets, sizes: Offsets, dense_share: float) -> npt.NDArr
         sizes: Rows of each block.
     """
     surely = counts >= np.maximum(1, min(2 * dense_share, (1 + dense_share) / 2) * sizes)
-    decided = np.where(surely | (counts < dense_share / 2 * sizes), np.arange(len(counts)), -1)
+    surely_not = counts < np.maximum(1, dense_share / 2 * sizes)
+    decided = np.where(surely | surely_not, np.arange(len(counts)), -1)
     latest = np.maximum.accumulate(decided)
     are_dense: npt.NDArray[np.bool_] = np.where(
         latest < 0, counts.sum() >= dense_share * sizes.sum(), surely[latest]

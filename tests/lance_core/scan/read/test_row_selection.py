@@ -106,3 +106,11 @@ def test_blocks_that_differ_much_are_read_apart() -> None:
     found = list(by_density(rows, 1 / 8, 8 * 4096))
     assert [is_dense for _, is_dense in found] == [True, False, True]
     assert [int(some[0]) // 4096 for some, _ in found] == [0, 2, 6]
+
+
+@pytest.mark.parametrize("dense_share", [0, 1 / 32])
+def test_blocks_without_a_row_are_never_decoded(dense_share: float) -> None:
+    """T30: two groups of rows far from each other are two reads."""
+    rows = np.concatenate((np.arange(0, 4000, 2), np.arange(40_000_000, 40_004_000, 2)))
+    found = list(by_density(rows, dense_share, 50_000_000))
+    assert [(len(some), is_dense) for some, is_dense in found] == [(2000, True), (2000, True)]
