@@ -34,7 +34,7 @@ class Divisor {
     int64_t wide[kBlock];
     for (size_t start = 0; start < count; start += kBlock) {
       size_t n = std::min(kBlock, count - start);
-      for (size_t i = 0; i < n; ++i) wide[i] = static_cast<int64_t>(load<T>(numbers + (start + i) * sizeof(T)));
+      for (size_t i = 0; i < n; ++i) wide[i] = as_signed(load<T>(numbers + (start + i) * sizeof(T)));
       if (small_remainders(wide, n)) {
         for (size_t i = 0; i < n; ++i) out[start + i] = static_cast<T>(wide[i]);
       } else {
@@ -58,6 +58,16 @@ class Divisor {
 
  private:
   static constexpr size_t kBlock = 512;
+
+  // Returns a number; one that does not fit becomes the largest, for which floats are not exact either.
+  template <class T>
+  static int64_t as_signed(T number) {
+    if constexpr (std::is_same_v<T, uint64_t>) {
+      return static_cast<int64_t>(std::min<uint64_t>(number, INT64_MAX));
+    } else {
+      return number;
+    }
+  }
 
   // Replaces numbers by their remainders. Returns false if floats would not be exact for a number or for the divisor.
   bool small_remainders(int64_t* numbers, size_t count) const;

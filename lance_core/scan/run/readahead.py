@@ -244,7 +244,8 @@ def run_ahead(
             while len(begun) < room and (work := upcoming.peek(wait=not begun)) is not None:
                 num_bytes = _estimate(work)
                 check_fits_reader(num_bytes)
-                if begun and not is_remote and num_bytes <= _TINY_BYTES:
+                is_held = all(isinstance(read, HeldRead) for read in work.reads)
+                if begun and (is_held or (not is_remote and num_bytes <= _TINY_BYTES)):
                     break
                 reservation = budget.reserve(int(num_bytes * growth), required=not begun)
                 if reservation is None:
@@ -252,7 +253,6 @@ def run_ahead(
                 upcoming.take()
                 begun.append(Job(work, num_bytes, reservation))
                 is_small = len(begun) == 1 and not is_remote and num_bytes <= ALONE_BYTES
-                is_held = all(isinstance(read, HeldRead) for read in work.reads)
                 if (num_alone > 0 and not is_remote) or is_small or is_held:
                     begun[-1].run()
                 else:

@@ -70,6 +70,8 @@ def test_remainders_of_many_numbers(kind: pa.DataType) -> None:
         edges = [exact - 1, exact, exact - divisor, 0, divisor, divisor - 1, 2 * divisor - 1]
         numbers = beside + [chance.randint(0, exact - 1) for _ in range(800)] + edges
         numbers += [-number for number in numbers]
+        numbers += [int(limits.max) - chance.randint(0, 1000) for _ in range(600)]
+        numbers += [number for _ in range(300) for number in (5, int(limits.max))]
         numbers = [number for number in numbers if limits.min <= number <= limits.max]
         array = np.array(numbers, kind.to_pandas_dtype())
         is_signed = limits.min < 0

@@ -31,10 +31,8 @@ from lance_core.scan.run.readahead import DirectRead, Source
 _WINDOW_MULTIPLE = 4096
 # Most rows of a window, however narrow the columns of the filter are: a row number takes eight bytes.
 _MOST_ROWS = 1 << 20
-# Matching rows are decoded after the windows that have begun. So that the first batch comes soon, the first
-# window of a stream is small. Each window has twice the size of the one before, up to the most: a window has
-# a price of its own.
-_FIRST_BYTES = 2 << 20
+# Matching rows are decoded after the windows that have begun. So that they come soon, the windows of a stream
+# are not larger, whatever is asked for.
 _MOST_BYTES = 8 << 20
 _ROW_BYTES = 9.0
 # Most fragments that are pruned together.
@@ -146,15 +144,13 @@ class FilterWindows(Source[FilterWindow]):
         self._is_stream = is_stream
         self._pruner = pruner
         self._filter = row_filter
-        self._most_bytes = _FIRST_BYTES
         self._fragments = Lookahead(self._open_fragments())
         self._most_together = 1 if is_stream else _MOST_TOGETHER
 
     def take(self, num_bytes: int) -> FilterWindow | None:
         """Return the next window; None at the end. The decoded columns have about `num_bytes` in it."""
         if self._is_stream:
-            num_bytes = min(num_bytes, self._most_bytes)
-            self._most_bytes = min(2 * self._most_bytes, _MOST_BYTES)
+            num_bytes = min(num_bytes, _MOST_BYTES)
         reads: list[FilterRead] = []
         while num_bytes > 0 and len(reads) < self._most_together:
             fragment = self._fragments.peek(in_turn=not reads)
@@ -174,7 +170,7 @@ class FilterWindows(Source[FilterWindow]):
         return FilterWindow(tuple(reads)) if reads else None
 
     def only_window(self, most_bytes: int) -> FilterWindow | None:
-        """Return one window of all rows; None if the columns that are decoded have more than `most_bytes`,
+        """Return one window of all rows; None if the columns of the filter have more than `most_bytes` there,
         or if the plan has many fragments: a reader may need only the first of them.
 
         Call it before `take`, if at all. After None, `take` returns all windows.
@@ -248,7 +244,7 @@ class _CandidateRanges:
         self._filter = row_filter
         self._first_number = first_number
         widths = {index: fragment.columns[index].bytes_per_row for index in row_filter.columns}
-        self._width = sum(widths.values()) + _ROW_BYTES + row_filter.output_bytes
+        self._width = sum(widths.values()) + _ROW_BYTES
         gap = int(gap_bytes / self._width)
         everything = tuple(range(len(row_filter.conjuncts)))
         self._candidates = list(reversed(_joined(candidates, gap, everything)))
@@ -257,7 +253,7 @@ class _CandidateRanges:
 
     @property
     def num_bytes(self) -> int:
-        """Estimated size of the decoded columns in the rows that are not taken yet."""
+        """Estimated size of the columns of the filter in the rows that are not taken yet."""
         return int(sum(candidate.num_rows for candidate in self._candidates) * self._width)
 
     @property
@@ -267,7 +263,8 @@ class _CandidateRanges:
 
     def take(self, num_bytes: int) -> FilterRead | None:
         """Return a read of the next rows, of about `num_bytes`; None if all are taken."""
-        room = min(_MOST_ROWS, max(1, int(num_bytes / self._width)))
+        width = self._width + self._filter.output_bytes
+        room = min(_MOST_ROWS, max(1, int(num_bytes / width)))
         chosen: list[CandidateRange] = []
         num_rows = 0
         while self._candidates and num_rows < room:
@@ -282,7 +279,7 @@ class _CandidateRanges:
                 break
         if not chosen:
             return None
-        num_bytes = int(num_rows * self._width) + 1
+        num_bytes = int(num_rows * width) + 1
         note_rows(self._fragment.scan.fragment_id, len(chosen), num_rows)
         return FilterRead(
             self._fragment, self._gatherer, self._filter, tuple(chosen), num_bytes, self._first_number

@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 from lance_core.errors import LanceError
 from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.file.page_ranges import decode_page_ranges
-from lance_core.scan.plan.projection import FilteredProjection
+from lance_core.scan.plan.projection import DataColumn, FilteredProjection
 from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import Column, StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets, kept_rows
-from lance_core.scan.read.row_selection import keep_rows, read_dense_rows, read_rows
+from lance_core.scan.read.row_selection import by_density, keep_rows, read_dense_rows, read_rows
 from lance_core.scan.read.value_sizes import value_bits
 from lance_core.scan.run.filtering.page_conditions import PageCondition, page_alternatives
 from lance_core.scan.run.strategy import Strategy
@@ -41,7 +41,7 @@ _LEAST_ROWS = 1 << 15
 # If a smaller share of rows is left, the next condition picks its values of these rows. A kernel compares
 # hundreds of values on a page in the time that one value takes to be picked.
 _LEAST_SHARE = 1 / 512
-# Most bytes per row of narrow columns, for which room is reserved in case that all rows match.
+# Most bytes per row of narrow columns. Windows have room for them once many rows of a window have matched.
 _MOST_OUTPUT_BYTES = 32
 
 
@@ -60,7 +60,7 @@ class RowFilter:
     """A filter bound to the columns that a scan reads.
 
     With `learns`, statistics of the values that it decodes are gathered. `guards` is that of `ScanOptions`.
-    With `holds_outputs`, `hold_outputs` decodes columns.
+    With `holds_outputs`, `hold_outputs` may decode columns that the scan returns.
     """
 
     def __init__(
@@ -90,9 +90,11 @@ class RowFilter:
         self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
         """Numbers of the columns that both the filter needs and the scan returns."""
         self._num_outputs = projection.num_outputs
-        self._outputs = [n for n in range(projection.num_outputs) if n not in self.held and holds_outputs]
-        self.output_bytes = _narrow_bytes(projection.schema.field(n).type for n in self._outputs)
-        """Bytes per row of the columns that `hold_outputs` decodes; 0 if they are not narrow."""
+        outputs = [(n, projection.columns[n]) for n in range(projection.num_outputs) if n not in self.held]
+        are_stored = all(isinstance(column, DataColumn) for _, column in outputs)
+        self._outputs = tuple([n for n, _ in outputs]) if holds_outputs and are_stored else ()
+        self._narrow_bytes = _narrow_bytes(projection.schema.field(n).type for n in self._outputs)
+        self._has_dense_windows = False
         self._inputs = projection.inputs
         self._names = {index: name for name, index in projection.inputs.items()}
         self._ordered: tuple[FragmentReader, tuple[int, ...], list[int]] | None = None
@@ -170,8 +172,13 @@ class RowFilter:
         held = {index: decoded[index] for index in self.held if index in decoded}
         return Matches(fragment, start, end, num_rows, rows, held)
 
+    @property
+    def output_bytes(self) -> float:
+        """Bytes per row for which windows should have room, since `hold_outputs` may decode so many."""
+        return self._narrow_bytes if self._has_dense_windows else 0
+
     def hold_outputs(self, matches: Matches, most_bytes: int) -> None:
-        """Find the row numbers for a scan that returns columns. Decode the other columns if many rows match,
+        """Find the row numbers for a scan that returns columns. Decode its other columns if many rows match,
         and all values take few bytes.
 
         Then no second job is needed for these rows. A column that cannot be decoded is left to that job,
@@ -183,18 +190,26 @@ class RowFilter:
         """
         if not self._num_outputs or not matches.num_rows:
             return
-        rows, num_rows = matches.rows, matches.end - matches.start
+        fragment, rows, num_rows = matches.fragment, matches.rows, matches.end - matches.start
         if not self._outputs or num_rows < _LEAST_ROWS:
             return
-        columns = {number: matches.fragment.columns[number] for number in self._outputs}
-        share = max(column.dense_share for column in columns.values())
-        num_bytes = matches.num_rows * sum(column.bytes_per_row for column in columns.values())
-        if matches.num_rows < share * num_rows or num_bytes > most_bytes:
+        columns = [column for n in self._outputs if isinstance(column := fragment.columns[n], StoredColumn)]
+        if len(columns) < len(self._outputs):
             return
-        for number, column in columns.items():
-            if isinstance(column, StoredColumn):
-                with suppress(LanceError):
-                    matches.held[number] = read_dense_rows(column, rows)
+        share = self._dense_share
+        if share is None:
+            share = max([column.dense_share for column in columns])
+        if len(rows) < share * num_rows:
+            return
+        parts = list(by_density(rows, share, columns[0].page_rows[-1]))
+        if len(parts) > 1 or not parts[0][1]:
+            return  # blocks between groups of rows are not decoded
+        self._has_dense_windows = True
+        if len(rows) * sum([column.bytes_per_row for column in columns]) > most_bytes:
+            return
+        for number, column in zip(self._outputs, columns, strict=True):
+            with suppress(LanceError):
+                matches.held[number] = read_dense_rows(column, rows)
 
     def is_on_pages(self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer) -> bool:
         """Return whether a candidate range has so many rows that `matches` evaluates the first condition on

@@ -24,7 +24,7 @@ from lance_core.scan.read.page_trace import Trace
 from lance_core.scan.run.budget import MemoryBudget
 from lance_core.scan.run.execute import count_matching, scan_batches, scan_table
 from lance_core.scan.run.filtering import filtered_scan, matching_rows, row_filter
-from lance_core.scan.run.filtering.matching_rows import MatchingRead
+from lance_core.scan.run.filtering.matching_rows import MatchingRead, MatchingWindow
 from lance_core.scan.run.readahead import Job
 from lance_core.scan.run.strategy import Strategy
 from lance_core.statistics import zone_statistics
@@ -481,6 +481,34 @@ def test_values_of_many_matching_rows_are_decoded_beside_the_filter(
         decoded.clear()
         assert ours.to_table(["other"], **arguments).num_rows in (9, 60)
         assert decoded != []
+
+
+def test_values_that_wait_for_the_reader_are_of_one_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """T30: values that are decoded beside the filter cannot be given back. So no job with them runs ahead."""
+    rows = pa.table({"id": range(400_000), "other": range(400_000)})
+    ours = lance_core.dataset(lance.write_dataset(rows, tmp_path / "d", max_rows_per_file=100_000).uri)
+    assert ours.count_rows("id % 3 = 0") == 133_334
+    run = Job.run
+    done: list[object] = []
+    monkeypatch.setattr(Job, "run", lambda job: (done.append(job.work), run(job))[1])
+    stream = ours.to_batches(columns=["other"], filter="id % 3 = 0")
+    for number, _ in enumerate(stream, start=1):
+        assert sum(isinstance(work, MatchingWindow) for work in done) <= number
+
+
+def test_rows_between_groups_of_matching_rows_are_not_decoded(tmp_path: Path) -> None:
+    """Many rows of a window match, but all are at its ends."""
+    num_rows = 200_000
+    is_wanted = [number < 40_000 or number >= 160_000 for number in range(num_rows)]
+    rows = pa.table({"wanted": is_wanted, "other": range(num_rows)})
+    ours = lance_core.dataset(lance.write_dataset(rows, tmp_path / "d").uri)
+    expected = [number for number in range(num_rows) if is_wanted[number]]
+    for _ in range(2):
+        assert ours.to_table(["other"], filter="wanted")["other"].to_pylist() == expected
+        batches = ours.to_batches(columns=["other"], filter="wanted")
+        assert [number for batch in batches for number in batch["other"].to_pylist()] == expected
 
 
 def test_damage_of_another_column_is_reported_in_its_place(tmp_path: Path) -> None:
