@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/bits.hpp"
+#include "filters/positions.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
@@ -18,19 +19,7 @@ constexpr int kManyBits = 8;
 // Bytes that may be written after the last kept value.
 constexpr size_t kSlack = 32;
 
-void check_bits(Bytes bits, size_t start, size_t n) {
-  if (n > bits.size * 8 || start > bits.size * 8 - n) {
-    corrupt("%zu bits from bit %zu on of a bitmap of %zu bytes", n, start, bits.size);
-  }
-}
-
 size_t bits_from(size_t i, size_t n) { return std::min<size_t>(kWord, n - i); }
-
-size_t count_set(Bytes mask, size_t start, size_t n) {
-  size_t count = 0;
-  for (size_t i = 0; i < n; i += kWord) count += std::popcount(word_at(mask, start + i, bits_from(i, n)));
-  return count;
-}
 
 // Calls `use` with the position of every set bit of a word.
 template <class Use>
@@ -135,7 +124,7 @@ Block kept_values(Bytes values, size_t width, Bytes mask, size_t start, size_t n
   if (width == 0 || values.size / width < n) {
     corrupt("%zu bytes for %zu values of %zu bytes", values.size, n, width);
   }
-  size_t count = count_set(mask, start, n);
+  size_t count = count_bits(mask, start, n);
   Block kept(count * width + kSlack);
   switch (width) {
     case 1:
@@ -160,7 +149,7 @@ Block kept_values(Bytes values, size_t width, Bytes mask, size_t start, size_t n
 Block kept_bits(Bytes bits, size_t first, Bytes mask, size_t start, size_t n) {
   check_bits(mask, start, n);
   check_bits(bits, first, n);
-  Block kept(ceil8(count_set(mask, start, n)));
+  Block kept(ceil8(count_bits(mask, start, n)));
   BitWriter writer(kept.data());
   for (size_t i = 0; i < n; i += kWord) {
     uint64_t word = word_at(mask, start + i, bits_from(i, n)), from = word_at(bits, first + i, bits_from(i, n));

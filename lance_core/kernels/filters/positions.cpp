@@ -29,12 +29,6 @@ constexpr int kManyBits = 6;
 // Positions that are written for each byte. Those after the set bits of the byte are overwritten or cut off.
 constexpr size_t kSlack = 8;
 
-LANCE_MULTIVERSION size_t count_bits(Bytes bits, size_t start, size_t n) {
-  size_t count = 0;
-  for (size_t i = 0; i < n; i += 64) count += std::popcount(word_at(bits, start + i, std::min<size_t>(64, n - i)));
-  return count;
-}
-
 // Writes up to `kSlack` positions more than there are.
 LANCE_MULTIVERSION void write_positions(Bytes bits, size_t start, size_t n, int64_t first, int64_t* out) {
   for (size_t i = 0; i < n; i += 64, first += 64) {
@@ -53,10 +47,20 @@ LANCE_MULTIVERSION void write_positions(Bytes bits, size_t start, size_t n, int6
 
 }  // namespace
 
-Block set_positions(Bytes bits, size_t start, size_t n, int64_t first) {
+void check_bits(Bytes bits, size_t start, size_t n) {
   if (n > bits.size * 8 || start > bits.size * 8 - n) {
     corrupt("%zu bits from bit %zu on of a bitmap of %zu bytes", n, start, bits.size);
   }
+}
+
+LANCE_MULTIVERSION size_t count_bits(Bytes bits, size_t start, size_t n) {
+  size_t count = 0;
+  for (size_t i = 0; i < n; i += 64) count += std::popcount(word_at(bits, start + i, std::min<size_t>(64, n - i)));
+  return count;
+}
+
+Block set_positions(Bytes bits, size_t start, size_t n, int64_t first) {
+  check_bits(bits, start, n);
   size_t count = count_bits(bits, start, n);
   Block positions((count + kSlack) * sizeof(int64_t));
   write_positions(bits, start, n, first, reinterpret_cast<int64_t*>(positions.data()));

@@ -6,6 +6,10 @@
 
 namespace lance {
 
+// Throws CorruptData unless a bitmap has the bits [start, start + n).
+void check_bits(Bytes bits, size_t start, size_t n);
+// Returns the number of set bits of [start, start + n), which the caller has checked.
+size_t count_bits(Bytes bits, size_t start, size_t n);
 // Returns the positions (int64, ascending) of the set bits of [start, start + n). That of bit `start` is `first`; the
 // caller has checked that the last one fits.
 Block set_positions(Bytes bits, size_t start, size_t n, int64_t first);

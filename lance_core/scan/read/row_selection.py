@@ -42,7 +42,7 @@ def select_rows(arrays: Sequence[pa.Array], rows: Offsets) -> list[pa.Array]:
 
 
 def keep_rows(arrays: Sequence[pa.Array], mask: pa.BooleanArray) -> list[pa.Array]:
-    """Return the values for which a mask is true. It is not null, and starts at the first value."""
+    """Return the values for which a mask is true. The mask has no nulls, and starts at the first value."""
     kept = []
     start = 0
     for array in arrays:

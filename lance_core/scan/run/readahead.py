@@ -221,6 +221,7 @@ def run_ahead(
     that it has are given back, and begin again when the reader goes on. No other job begins before the first
     `num_alone` jobs are done. If they are local, the calling thread does them itself, without worker threads.
     It also does a small local job that waits for no other one, and each job of rows that are decoded already.
+    The latter never run ahead, because their memory cannot be given back.
 
     Raises:
         LanceError: what `source` raised, after the jobs for the work before it.

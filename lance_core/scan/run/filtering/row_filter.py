@@ -305,7 +305,7 @@ class RowFilter:
 
 
 def _narrow_bytes(types: Iterable[pa.DataType]) -> float:
-    """Return the bytes per row of columns; 0 if they have more than some, or values of several widths."""
+    """Return the bytes per row of columns; 0 if there are too many, or if values differ in size."""
     num_bytes = 0.0
     for data_type in types:
         bits = value_bits(data_type)
