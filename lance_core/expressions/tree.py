@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -279,43 +279,58 @@ def walk(expression: Expression) -> Iterator[Expression]:
             stack += operands[::-1]
 
 
-def _reads(expression: Expression) -> tuple[tuple[Path, bool], ...]:
-    """Return the distinct paths of the columns in a tree, in order of appearance.
+class _Reads(NamedTuple):
+    """What an expression reads.
 
-    Each comes with whether it is read as stored JSON.
+    Attributes:
+        paths: The distinct paths of its columns, in order of appearance.
+        stored_json: The top-level columns among them that are read as stored JSON.
+        others: The top-level columns that are read in another form.
     """
-    found: dict[tuple[Path, bool], None] = {}
+
+    paths: tuple[Path, ...]
+    stored_json: frozenset[str]
+    others: frozenset[str]
+
+
+def _reads(expression: Expression) -> _Reads:
+    paths: dict[Path, None] = {}
+    stored_json, others = set[str](), set[str]()
     if isinstance(expression, And) and not any(isinstance(part, And) for part in expression.parts):
-        for part in expression.parts:  # these are asked for, too
-            found.update(dict.fromkeys(_reads_of.of(part)))
-        return tuple(found)
+        for part in map(_reads_of.of, expression.parts):  # these are asked for, too
+            paths.update(dict.fromkeys(part.paths))
+            stored_json |= part.stored_json
+            others |= part.others
+        return _Reads(tuple(paths), frozenset(stored_json), frozenset(others))
     for node in walk(expression):
         if isinstance(node, Column):
-            found[node.path, isinstance(node, StoredJson)] = None
+            paths[node.path] = None
+            (stored_json if isinstance(node, StoredJson) else others).add(node.path[0])
         elif isinstance(node, ArrowExpression):
-            found.update(dict.fromkeys((path, False) for path in node.paths))
-    return tuple(found)
+            paths.update(dict.fromkeys(node.paths))
+            others.update([path[0] for path in node.paths])
+    return _Reads(tuple(paths), frozenset(stored_json), frozenset(others))
 
 
 # Planning, pruning and filtering all ask for the columns of the same trees.
-_reads_of: Derived[Expression, tuple[tuple[Path, bool], ...]] = Derived(_reads)
-
-
-_columns_of: Derived[Expression, tuple[Path, ...]] = Derived(
-    lambda expression: tuple(dict.fromkeys([path for path, _ in _reads_of.of(expression)]))
-)
+_reads_of: Derived[Expression, _Reads] = Derived(_reads)
 
 
 def columns(expression: Expression) -> tuple[Path, ...]:
     """Return the distinct paths of the columns that an expression reads, in order of appearance."""
-    return _columns_of.of(expression)
+    return _reads_of.of(expression).paths
 
 
 def stored_only(*expressions: Expression) -> frozenset[str]:
     """Return the names of the top-level columns that expressions read only as stored JSON."""
-    read = [one for expression in expressions for one in _reads_of.of(expression)]
-    others = {path[0] for path, is_stored_json in read if not is_stored_json}
-    return frozenset([path[0] for path, is_stored_json in read if is_stored_json and path[0] not in others])
+    reads = [_reads_of.of(expression) for expression in expressions]
+    stored_json = frozenset[str]().union(*[one.stored_json for one in reads])
+    return stored_json.difference(*[one.others for one in reads]) if stored_json else stored_json
+
+
+def read_alike(expression: Expression, model: Expression) -> None:
+    """Let `columns` and `stored_only` know of a new expression that it reads what another one reads."""
+    _reads_of.keep(expression, _reads_of.of(model))
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:

@@ -519,6 +519,16 @@ def kept_values(values: _Bytes, width: int, mask: _Bytes, start: int, n: int) ->
 def kept_bits(bits: _Bytes, first: int, mask: _Bytes, start: int, n: int) -> Block:
     """Return the bits of `[first, first + n)` whose bits of `[start, start + n)` of `mask` are set."""
 
+def candidate_ranges(
+    kept: _Bytes, sure: _Bytes, num_conditions: int, edges: _Bytes, starts: Sequence[int]
+) -> list[tuple[int, int, int, tuple[int, ...]]]:
+    """Return the rows in which every condition may be true, divided where other conditions are sure to be.
+
+    `kept` and `sure` have a byte for each condition and range of rows between `edges` (int64): whether the
+    condition may be true, and is sure to be. `starts` are the first rows of fragments, and the number of all
+    rows. A result is: number of the fragment, its rows `[start, end)`, and the conditions that are not sure.
+    """
+
 def bits_except(positions: _Bytes, n: int) -> Block:
     """Return a bitmap of n bits, all set but those at `positions` (uint32, each below n)."""
 

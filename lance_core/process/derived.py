@@ -26,10 +26,15 @@ class Derived(Generic[T, V]):
 
     def of(self, thing: T) -> V:
         """Return the value of an object. Two threads that ask for it first both derive it."""
+        known = self._known.get(id(thing))
+        if known is not None and known[0]() is thing:
+            return known[1]
+        value = self._derive(thing)
+        self.keep(thing, value)
+        return value
+
+    def keep(self, thing: T, value: V) -> None:
+        """Keep the value of an object that the caller knows."""
         number = id(thing)
-        known = self._known.get(number)
-        if known is None or known[0]() is not thing:
-            # The entry goes with the object, before another object can be at its address.
-            known = weakref.ref(thing, lambda _: self._known.pop(number, None)), self._derive(thing)
-            self._known[number] = known
-        return known[1]
+        # The entry goes with the object, before another object can be at its address.
+        self._known[number] = weakref.ref(thing, lambda _: self._known.pop(number, None)), value

@@ -183,6 +183,30 @@ def compare(operator: str, left: Values, right: Values) -> Truth:
     return Truth(true(left, right), false(left, right), left.null | right.null)
 
 
+def compare_constant(operator: str, values: Values, constant: pa.Scalar) -> Truth:
+    """Return the truth of `values operator constant`."""
+    numbers = values.in_numbers
+    is_plain = constant.is_valid and constant.type == values.type and pa.types.is_integer(values.type)
+    if numbers is None or not is_plain:
+        return compare(operator, values, literal_values(constant))
+    number: int = constant.as_py()  # this case, the usual one, takes a few steps of NumPy
+    least: Bounds = numbers.least
+    most: Bounds = numbers.most
+    if operator == "<":
+        true, false = least < number, most >= number
+    elif operator == "<=":
+        true, false = least <= number, most > number
+    elif operator == ">":
+        true, false = most > number, least <= number
+    elif operator == ">=":
+        true, false = most >= number, least < number
+    else:
+        true, false = (least <= number) & (most >= number), (least != number) | (most != number)
+        if operator == "!=":
+            true, false = false, true
+    return Truth(true & values.ordinary, false & values.ordinary, values.null)
+
+
 def distinct(left: Values, right: Values) -> Truth:
     """Return the truth of `left IS DISTINCT FROM right`."""
     if left.type != right.type:

@@ -136,8 +136,8 @@ class KnownColumns:
         if isinstance(condition, tree.Comparison) and isinstance(condition.right, tree.Literal):
             left = condition.left  # most conditions: no tree to walk
             if isinstance(left, tree.Column) and left.path in self._facts:
-                constant = intervals.literal_values(condition.right.value)
-                return intervals.compare(condition.op, self._column_values(left), constant)
+                constant = condition.right.value
+                return intervals.compare_constant(condition.op, self._column_values(left), constant)
         known: dict[int, Truth | Values | None] = {}
         for node in reversed(list(tree.walk(condition))):  # from the leaves of the tree upwards
             if not isinstance(node, tree.Column):

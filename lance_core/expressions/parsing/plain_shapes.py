@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from lance_core.expressions.builders import plain_comparison
 from lance_core.expressions.parsing.sql_reader import COMPARISONS
-from lance_core.expressions.tree import And, Column, Comparison, Expression, conjuncts
+from lance_core.expressions.tree import And, Column, Comparison, Expression, conjuncts, read_alike
 from lance_core.process.derived import Derived
 
 _MOST_KEPT = 64
@@ -28,9 +28,19 @@ class _Part(NamedTuple):
     column: Column
     number: int
     is_text: bool
+    model: Expression
+    """The comparison with some constant."""
 
 
-_known: Derived[pa.Schema, dict[str, tuple[_Part, ...]]] = Derived(lambda schema: {})
+class _Shape(NamedTuple):
+    """Conditions that must all hold."""
+
+    parts: tuple[_Part, ...]
+    model: Expression
+    """The conditions with some constants."""
+
+
+_known: Derived[pa.Schema, dict[str, _Shape]] = Derived(lambda schema: {})
 
 
 def keep_shape(shape: str, tree: Any, schema: pa.Schema, bound: Expression) -> None:
@@ -52,11 +62,11 @@ def keep_shape(shape: str, tree: Any, schema: pa.Schema, bound: Expression) -> N
             return
         if not isinstance(condition, Comparison) or not isinstance(condition.left, Column):
             return
-        parts.append(_Part(op, condition.left, int(constant.this), constant.is_string))
+        parts.append(_Part(op, condition.left, int(constant.this), constant.is_string, condition))
     known = _known.of(schema)
     if len(known) >= _MOST_KEPT:
         known.clear()
-    known[shape] = tuple(parts)
+    known[shape] = _Shape(tuple(parts), bound)
 
 
 def with_constants(shape: str, constants: Sequence[str], schema: pa.Schema) -> Expression | None:
@@ -64,13 +74,18 @@ def with_constants(shape: str, constants: Sequence[str], schema: pa.Schema) -> E
 
     A constant that does not fit its column is for the parser, which knows what it means.
     """
-    parts = _known.of(schema).get(shape)
-    if parts is None:
+    known = _known.of(schema).get(shape)
+    if known is None:
         return None
     conditions = []
-    for op, column, number, is_text in parts:
+    for op, column, number, is_text, model in known.parts:
         condition = plain_comparison(op, column, constants[number], is_text=is_text)
         if condition is None:
             return None
+        read_alike(condition, model)
         conditions.append(condition)
-    return conditions[0] if len(conditions) == 1 else And(tuple(conditions))
+    if len(conditions) == 1:
+        return conditions[0]
+    both = And(tuple(conditions))
+    read_alike(both, known.model)
+    return both

@@ -19,6 +19,7 @@
 #include "files/checked_write.hpp"
 #include "files/crc32c.hpp"
 #include "files/io_counts.hpp"
+#include "filters/candidate_ranges.hpp"
 #include "filters/kept_values.hpp"
 #include "filters/positions.hpp"
 #include "filters/statistics.hpp"
@@ -533,6 +534,22 @@ NB_MODULE(_kernels, m) {
         return without_gil([&] { return kept_bits(source.bytes(), first, mask_source.bytes(), start, n); });
       },
       nb::arg("bits"), nb::arg("first"), nb::arg("mask"), nb::arg("start"), nb::arg("n"));
+  m.def(
+      "candidate_ranges",
+      [](nb::handle kept, nb::handle sure, size_t num_conditions, nb::handle edges,
+         const std::vector<int64_t>& starts) {
+        Source kept_source(kept), sure_source(sure), edge_source(edges);
+        std::vector<CandidateRange> candidates = without_gil([&] {
+          return candidate_ranges(kept_source.bytes(), sure_source.bytes(), num_conditions, edge_source.bytes(),
+                                  starts);
+        });
+        nb::list result;
+        for (const CandidateRange& each : candidates) {
+          result.append(nb::make_tuple(each.fragment, each.start, each.end, nb::tuple(nb::cast(each.asked))));
+        }
+        return result;
+      },
+      nb::arg("kept"), nb::arg("sure"), nb::arg("num_conditions"), nb::arg("edges"), nb::arg("starts"));
   m.def(
       "bits_except",
       [](nb::handle positions, size_t n) {

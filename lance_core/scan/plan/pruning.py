@@ -6,7 +6,6 @@ No data page is read here.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lance_core.expressions.tree import Expression, columns, conjuncts
+from lance_core.kernels import candidate_ranges
 from lance_core.scan.files.data_files import DataFiles, FragmentFiles
 from lance_core.scan.plan.indices import FilterMasks
 from lance_core.scan.plan.statistics import Gatherer, KnownStatistics, Source, TableStatistics
-from lance_core.statistics.prune import Decision, decide
+from lance_core.statistics.prune import decide
 from lance_core.table.fragment import Fragment
 from lance_core.table.snapshot import Snapshot
 
@@ -67,10 +67,14 @@ class CandidateRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Kept:
-    """Candidate ranges of one fragment, and the origin of the statistics: "file", "cache" or "none"."""
+    """Candidate ranges of one fragment, and the origin of the statistics: "file", "cache" or "none".
+
+    `are_complete` says that scans can learn nothing more for the statistics of the filter's columns.
+    """
 
     candidates: tuple[CandidateRange, ...]
     source: str = "none"
+    are_complete: bool = False
 
     def between(self, start: int, end: int) -> list[CandidateRange]:
         """Return the candidate ranges inside the physical range `[start, end)`."""
@@ -179,11 +183,12 @@ class Pruner:
             return found
 
         sources: Sequence[Source] = ["none"] * len(fragments)
+        are_complete: Sequence[bool] = [False] * len(fragments)
         candidates: Sequence[Sequence[CandidateRange]]
         if self._asks:
             statistics = KnownStatistics(self._snapshot, self._paths, self._files)
             known = statistics.of_all(fragments, files_of, is_remote)
-            sources = known.sources
+            sources, are_complete = known.sources, known.are_complete
             candidates = self._decided(known)
         else:
             everything = tuple(range(len(self._conjuncts)))
@@ -195,7 +200,10 @@ class Pruner:
         if opened is not None:
             left = [fragment for fragment, some in zip(fragments, candidates, strict=True) if some]
             opened |= {fragment.id: files_of(fragment) for fragment in left}
-        return [Kept(tuple(mine), source) for mine, source in zip(candidates, sources, strict=True)]
+        return [
+            Kept(tuple(mine), source, is_complete)
+            for mine, source, is_complete in zip(candidates, sources, are_complete, strict=True)
+        ]
 
     def _decided(self, known: TableStatistics) -> Sequence[Sequence[CandidateRange]]:
         """Return the candidate ranges that statistics leave of each fragment.
@@ -214,19 +222,21 @@ class Pruner:
         return candidates
 
     def _decide(self, known: TableStatistics) -> list[list[CandidateRange]]:
-        starts = known.starts
+        decision = decide(self._conjuncts, known.columns)
         candidates: list[list[CandidateRange]] = [[] for _ in known.sources]
-        for candidate in _candidates(decide(self._conjuncts, known.columns), starts):
-            number = bisect_right(starts, candidate.start) - 1
-            first = starts[number]
-            candidates[number].append(
-                candidate._replace(start=candidate.start - first, end=candidate.end - first)
-            )
+        for number, start, end, asked in candidate_ranges(
+            decision.kept.data, decision.sure.data, len(decision.kept), decision.edges.data, known.starts
+        ):
+            candidates[number].append(CandidateRange(start, end, asked))
         return candidates
 
-    def gatherer(self, fragment: Fragment, opened: FragmentFiles) -> Gatherer:
-        """Return the gatherer of statistics from rows of a fragment that the filter decodes."""
-        return Gatherer(self._snapshot, fragment, self._paths, self._files, opened)
+    def gatherer(self, fragment: Fragment, kept: Kept, opened: FragmentFiles) -> Gatherer:
+        """Return the gatherer of statistics from rows of a fragment that the filter decodes.
+
+        `kept` is what this pruner has kept of the fragment.
+        """
+        paths = () if kept.are_complete else self._paths
+        return Gatherer(self._snapshot, fragment, paths, self._files, opened)
 
 
 class _Answer(NamedTuple):
@@ -255,25 +265,3 @@ def _ranges(rows: Offsets, waiting: tuple[int, ...]) -> Iterator[CandidateRange]
     firsts, lasts = rows[np.append(0, breaks)], rows[np.append(breaks, len(rows)) - 1] + 1
     for start, end in zip(firsts.tolist(), lasts.tolist(), strict=True):
         yield CandidateRange(start, end, waiting)
-
-
-def _candidates(decision: Decision, starts: Sequence[int]) -> Iterator[CandidateRange]:
-    """Yield the rows in which every conjunct may be true, divided where other conjuncts are undecided.
-
-    `starts` has the first row of each fragment, and the number of all rows. No candidate range crosses one of
-    these rows.
-    """
-    edges = decision.edges
-    is_kept = np.logical_and.reduce(decision.kept)
-    in_doubt = ~decision.sure
-    begins = np.ones(len(is_kept), np.bool_)
-    begins[1:] = np.logical_or.reduce(in_doubt[:, 1:] != in_doubt[:, :-1]) | (is_kept[1:] != is_kept[:-1])
-    if len(starts) > 2:
-        begins[np.searchsorted(edges[:-1], starts[1:-1])] = True
-    (firsts,) = begins.nonzero()
-    ends = np.full_like(firsts, len(is_kept))
-    ends[:-1] = firsts[1:]
-    chosen = is_kept[firsts]
-    for first, end in zip(firsts[chosen].tolist(), ends[chosen].tolist(), strict=True):
-        asked = tuple(in_doubt[:, first].nonzero()[0].tolist())
-        yield CandidateRange(int(edges[first]), int(edges[end]), asked)

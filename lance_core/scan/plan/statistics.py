@@ -47,10 +47,12 @@ class FragmentStatistics:
     Attributes:
         facts: Statistics by path, for the columns that have some.
         sources: Where those of each column come from: the data files, or what scans gathered.
+        are_complete: Whether scans can learn nothing more of these columns.
     """
 
     facts: Mapping[Path, ColumnFacts]
     sources: Mapping[Path, Source]
+    are_complete: bool
 
     @cached_property
     def source(self) -> Source:
@@ -66,12 +68,14 @@ class TableStatistics:
 
     Attributes:
         sources: Origin of the statistics of each fragment.
+        are_complete: Whether scans can learn nothing more of each fragment.
         columns: The columns, with the rows of all fragments one after the other.
         starts: The first row of each fragment there, and the number of all rows.
         num_changes: `StatisticsCache.num_changes` before they were looked up.
     """
 
     sources: tuple[Source, ...]
+    are_complete: tuple[bool, ...]
     columns: KnownColumns
     starts: tuple[int, ...]
     num_changes: int
@@ -111,7 +115,9 @@ class KnownStatistics:
         known = list(found)
         starts = (0, *accumulate(fragment.physical_rows for fragment in fragments))
         columns = KnownColumns(self._paths, [each.facts for each in known], starts)
-        whole = TableStatistics(tuple([each.source for each in known]), columns, starts, num_changes)
+        sources = tuple([each.source for each in known])
+        are_complete = tuple([each.are_complete for each in known])
+        whole = TableStatistics(sources, are_complete, columns, starts, num_changes)
         cache.keep_whole(key, whole, columns.num_bytes)
         return whole
 
@@ -195,11 +201,12 @@ class Gatherer:
                 found = column.known()
                 if found is not None:
                     facts[name, *below], sources[name, *below] = found
-        return FragmentStatistics(facts, sources)
+        stored = [column for columns in self._columns.values() for _, column in columns]
+        return FragmentStatistics(facts, sources, all(column.is_complete for column in stored))
 
     @property
     def is_complete(self) -> bool:
-        """Whether `add` would never learn anything."""
+        """Whether `add` would never learn anything, whatever scans have gathered so far."""
         return all(column.is_one_zone for columns in self._columns.values() for _, column in columns)
 
     def wants(self, name: str, start: int, end: int) -> bool:
@@ -259,6 +266,11 @@ class _StoredColumn:
         if self.is_one_zone:
             return False
         return self._cache.wants(self._key, self._type, self._num_rows, start, end)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the statistics of the file, and those that scans have gathered, leave no row out."""
+        return not self.wants(0, self._num_rows)
 
     @cached_property
     def _stored(self) -> pa.Table | None:

@@ -126,6 +126,8 @@ class LiveRows:
 
     def num_live(self, start: int, end: int) -> int:
         """Return the number of live rows in the physical range `[start, end)`."""
+        if not len(self._deleted):
+            return end - start
         return end - start - len(self._deleted_between(start, end))
 
     def live_between(self, start: int, end: int) -> Offsets:
@@ -138,7 +140,7 @@ class LiveRows:
         """Return arrays, whose rows are the physical rows from `start` on, without the deleted rows."""
         kept = []
         for array in arrays:
-            kept.append(self._without_deleted(array, start))
+            kept.append(self._without_deleted(array, start) if len(self._deleted) else array)
             start += len(array)
         return [array for array in kept if len(array)]
 

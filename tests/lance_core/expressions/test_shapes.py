@@ -11,6 +11,7 @@ from lance_core.errors import InvalidInputError
 from lance_core.expressions.parsing import sql
 from lance_core.expressions.parsing.shapes import without_constants
 from lance_core.expressions.parsing.sql import parse_filter
+from lance_core.expressions.tree import columns, conjuncts, stored_only
 from support.runs.draws import draws
 from support.runs.each_case import each_case
 
@@ -208,3 +209,12 @@ def test_a_constant_of_the_type_of_the_column_is_read_like_any_other_constant(
             return str(error)
 
     assert read(f"{column} {op} {constant}") == read(f"{column} {op} ({constant})")
+
+
+def test_columns_of_texts_of_one_shape() -> None:
+    """The second text of a shape is not parsed, and its columns are those of the first one."""
+    for number in (1, 2):
+        condition = parse_filter(f"big >= {number} AND r.c < {number} AND big < 3", SCHEMA)
+        assert columns(condition) == (("big",), ("r", "c"))
+        assert [columns(part) for part in conjuncts(condition)] == [(("big",),), (("r", "c"),), (("big",),)]
+        assert stored_only(condition) == frozenset()

@@ -455,6 +455,7 @@ def test_every_kernel_is_here() -> None:
         "assemble_chunks",
         "bloom_filter",
         "build_map",
+        "candidate_ranges",
         "chunk_variable",
         "compress_lz4",
         "compress_symbols",

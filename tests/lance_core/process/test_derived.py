@@ -31,3 +31,13 @@ def test_a_value_is_derived_once_for_each_object() -> None:
     for number in range(3, 100):
         assert derived.of(Thing(number)) == -number
     assert len(derived) == 1
+
+
+def test_a_value_that_is_kept_is_not_derived() -> None:
+    derived, things = Derived(lambda thing: -thing.number), [Thing(1), Thing(2)]
+    derived.keep(things[0], 7)
+    assert [derived.of(thing) for thing in things] == [7, -2]
+    derived.keep(things[0], 8)
+    assert derived.of(things[0]) == 8
+    things.clear()
+    assert len(derived) == 0

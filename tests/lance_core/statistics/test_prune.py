@@ -34,6 +34,7 @@ from lance_core.expressions.tree import (
     StartsWith,
     walk,
 )
+from lance_core.statistics import intervals
 from lance_core.statistics.collect import bounds_type, page_bounds
 from lance_core.statistics.column_statistics import all_null, refined, statistics_schema
 from lance_core.statistics.prune import decide_rows, kept_rows
@@ -388,6 +389,25 @@ def test_rows_that_surely_pass() -> None:
         ("true", ([(0, 6)], [(0, 6)])),
     ):
         assert decide_rows(parse_filter(filter_, schema), statistics, 6) == found, filter_
+
+
+@pytest.mark.parametrize("data_type", [pa.int8(), pa.uint64(), pa.int64()])
+@pytest.mark.parametrize("operator", COMPARISONS)
+def test_constants_of_integers_take_a_shorter_way(data_type: pa.DataType, operator: str) -> None:
+    """T23: pages with nulls, with nulls only, with one value, without a bound, and with extreme bounds."""
+    limits = np.iinfo(data_type.to_pandas_dtype())
+    low, high = int(limits.min), int(limits.max)
+    pages = [[low, high], [3, 3], [3, None], [None, None], [4, 9], [low, low], [high, high], [2, 3], [3, 4]]
+    table = table_of(pa.array([value for page in pages for value in page], data_type), 2)
+    for name in ("min", "max"):
+        without = table.set_column(table.schema.get_field_index(name), name, pa.nulls(len(table), data_type))
+        values = intervals.column_values(pa.concat_tables([table, without]), data_type)
+        for number in (low, 2, 3, 4, high, None):
+            constant = pa.scalar(number, data_type)
+            found = intervals.compare_constant(operator, values, constant)
+            expected = intervals.compare(operator, values, intervals.literal_values(constant))
+            for flags, other in zip(found, expected, strict=True):
+                assert np.broadcast_to(flags, 18).tolist() == np.broadcast_to(other, 18).tolist(), number
 
 
 def test_what_is_not_known_is_kept() -> None:

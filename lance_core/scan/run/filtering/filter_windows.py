@@ -205,7 +205,8 @@ class FilterWindows(Source[FilterWindow]):
             for scan, found in zip(scans, kept, strict=True):
                 if scan.fragment_id in files:
                     fragment = next(opened)
-                    gatherer = self._pruner.gatherer(opener.fragment(scan), files.pop(scan.fragment_id))
+                    opened_files = files.pop(scan.fragment_id)
+                    gatherer = self._pruner.gatherer(opener.fragment(scan), found, opened_files)
                     candidates = found.between(fragment.start, fragment.end)
                     yield _CandidateRanges(
                         fragment, gatherer, self._filter, candidates, done - scan.start, gap_bytes

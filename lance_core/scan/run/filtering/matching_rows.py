@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from threading import Lock
 
 import numpy as np
@@ -312,7 +312,7 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
         if not sizes:
             self._error.raise_kept()
             return None
-        cuts = np.cumsum([0, *sizes])
+        cuts = np.array(list(accumulate(sizes, initial=0)), np.int64)
         parts = self._take_rows(int(cuts[-1]))
         read = self._window_read(parts, cuts)
         if read is not None:

@@ -277,14 +277,24 @@ def page_alternatives(expression: Expression) -> tuple[PageCondition, ...]:
 
 def page_condition(expression: Expression) -> PageCondition | None:
     """Return the condition for pages; None if it is on several columns, or on the child of a struct."""
-    named = [node for node in walk(expression) if isinstance(node, _WITH_COLUMNS)]
-    first = named[0] if named else None
-    if not isinstance(first, Column) or len(first.path) != 1 or any(node != first for node in named):
+    column = _only_column(expression)
+    if column is None or len(column.path) != 1:
         return None
-    is_of_truth = pa.types.is_boolean(first.type) and all(
+    is_of_truth = pa.types.is_boolean(column.data_type) and all(
         isinstance(node, _OF_TRUTH) for node in walk(expression)
     )
-    return PageCondition(expression, first, _numbers(expression), is_of_truth)
+    return PageCondition(expression, column, _numbers(expression), is_of_truth)
+
+
+def _only_column(expression: Expression) -> Column | None:
+    """Return the column that an expression names; None if it names several, or is partly Arrow's."""
+    if isinstance(expression, Comparison) and isinstance(expression.right, Literal):
+        left = expression.left
+        if isinstance(left, Column):  # most conditions are such, and need no walk
+            return left
+    named = [node for node in walk(expression) if isinstance(node, _WITH_COLUMNS)]
+    first = named[0] if named else None
+    return first if isinstance(first, Column) and all(node == first for node in named) else None
 
 
 def _numbers(expression: Expression) -> _Numbers | None:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from lance_core.errors import LanceError
 from lance_core.expressions.tree import Expression, columns, conjuncts
 from lance_core.file.page_ranges import decode_page_ranges
+from lance_core.process.derived import Derived
 from lance_core.scan.plan.projection import DataColumn, FilteredProjection
 from lance_core.scan.plan.pruning import CandidateRange
 from lance_core.scan.plan.statistics import Gatherer
@@ -83,17 +84,16 @@ class RowFilter:
             )
             for part in conjuncts(condition)
         ]
+        returned = _returned.of(projection)
         self.columns = tuple(projection.inputs.values())
         self._learning_share = self._dense_share = strategy.dense_share
         if learns and strategy.dense_share is None:
             self._learning_share = _LEARNING_SHARE
-        self.held = frozenset(self.columns) & frozenset(range(projection.num_outputs))
+        self.held = returned.held
         """Numbers of the columns that both the filter needs and the scan returns."""
         self._num_outputs = projection.num_outputs
-        outputs = [(n, projection.columns[n]) for n in range(projection.num_outputs) if n not in self.held]
-        are_stored = all(isinstance(column, DataColumn) for _, column in outputs)
-        self._outputs = tuple([n for n, _ in outputs]) if holds_outputs and are_stored else ()
-        self._narrow_bytes = _narrow_bytes(projection.schema.field(n).type for n in self._outputs)
+        self._outputs = returned.others if holds_outputs else ()
+        self._narrow_bytes = returned.narrow_bytes if holds_outputs else 0
         self._has_dense_windows = False
         self._inputs = projection.inputs
         self._names = {index: name for name, index in projection.inputs.items()}
@@ -302,6 +302,31 @@ class RowFilter:
 
     def _cost(self, fragment: FragmentReader, number: int) -> float:
         return sum([fragment.columns[index].bytes_per_row for index in self.conjuncts[number].columns])
+
+
+class _Returned(NamedTuple):
+    """The columns that a scan returns, divided by whether its filter needs them.
+
+    Attributes:
+        held: Numbers of the columns that it needs.
+        others: Numbers of the other ones; none if one of these is not stored.
+        narrow_bytes: Bytes per row of `others`; see `_narrow_bytes`.
+    """
+
+    held: frozenset[int]
+    others: tuple[int, ...]
+    narrow_bytes: float
+
+
+def _divide(projection: FilteredProjection) -> _Returned:
+    held = frozenset(projection.inputs.values()) & frozenset(range(projection.num_outputs))
+    others = tuple([number for number in range(projection.num_outputs) if number not in held])
+    if not all(isinstance(projection.columns[number], DataColumn) for number in others):
+        others = ()
+    return _Returned(held, others, _narrow_bytes(projection.schema.field(number).type for number in others))
+
+
+_returned: Derived[FilteredProjection, _Returned] = Derived(_divide)  # callers repeat projections
 
 
 def _narrow_bytes(types: Iterable[pa.DataType]) -> float:

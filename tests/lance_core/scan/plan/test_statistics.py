@@ -179,11 +179,13 @@ def test_the_second_filter_is_pruned(version: str, tmp_path: Path) -> None:
     directory = tmp_path / "cache"
     files = FileCache(statistics=StatisticsCache(directory=StatisticsDirectory(directory)))
     before = of(dataset, files, *PATHS)
+    assert not before.are_complete
     assert before.source == ("file" if version == "0.1" else "none")
     gather(dataset, files, PATHS)
     for cache in (files, FileCache(statistics=StatisticsCache(directory=StatisticsDirectory(directory)))):
         after = of(dataset, cache, *PATHS)
         assert after.sources == dict.fromkeys(PATHS, "cache")
+        assert after.are_complete
         check(dataset, after)
     assert of(dataset, FileCache(), *PATHS).source == before.source
 
@@ -195,6 +197,7 @@ def test_a_part_that_was_gathered_refines_the_file(tmp_path: Path) -> None:
     gather(dataset, files, [("s", "x")], end=25_000)
     found = of(dataset, files, ("s", "x"))
     assert found.source == "cache"
+    assert not found.are_complete
     check(dataset, found, prunes=False)
     tree = parse_filter("s.x < 100 OR s.x > 149000", dataset.schema)
     assert kept_rows(tree, tables(found), ROWS) == [(0, 8192), (25_000, ROWS)]
