@@ -280,7 +280,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 class _Reads(NamedTuple):
-    """What an expression reads.
+    """Columns that an expression reads, and in which form.
 
     Attributes:
         paths: The distinct paths of its columns, in order of appearance.
