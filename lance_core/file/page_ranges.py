@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -88,6 +89,19 @@ def decode_page_ranges(ranges: Sequence[PageRange]) -> list[pa.Array | None]:
     PAGE_READS.add(amount=len(wanted))
     decoded = kernels.decode_rows(wanted, [one.kept for one in ranges])
     return [None if rows is None else one.array(rows) for one, rows in zip(ranges, decoded, strict=True)]
+
+
+def decode_masked(ranges: Sequence[PageRange], mask: pa.BooleanArray) -> list[pa.Array] | None:
+    """Return the values of consecutive page ranges for which a mask is true, an array per page range.
+
+    The mask has no nulls, and begins with their first row. Returns None if the kernel cannot decode one of
+    the page ranges: its values have no fixed width of whole bytes, or it is damaged.
+    """
+    starts = list(accumulate((one.end - one.start for one in ranges), initial=mask.offset))[:-1]
+    PAGE_READS.add(amount=len(ranges))
+    decoded = kernels.decode_masked([one[:4] for one in ranges], mask.buffers()[1], starts)
+    arrays = [one.array(rows) for one, rows in zip(ranges, decoded, strict=True) if rows is not None]
+    return arrays if len(arrays) == len(ranges) else None
 
 
 @dataclass(frozen=True, slots=True)

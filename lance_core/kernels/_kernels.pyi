@@ -513,6 +513,9 @@ def set_positions(bits: _Bytes, start: int, n: int, first: int) -> Block:
     The position of bit `start` is `first`, which has 32 bits.
     """
 
+def has_dense_blocks(bits: _Bytes, start: int, n: int, block_bits: int, least_share: float) -> bool:
+    """Return whether at least one bit and this share of bits is set in each block of `[start, start + n)`."""
+
 def kept_values(values: _Bytes, width: int, mask: _Bytes, start: int, n: int) -> Block:
     """Return the n values of `width` bytes whose bits of `[start, start + n)` of a bitmap are set."""
 
@@ -873,6 +876,19 @@ def decode_rows(
     Returns for each piece the number of the first wanted value, the number of wanted values, validity of the
     values, values or offsets, bytes, offsets and validity of the lists; None if the kernel could not decode
     it.
+    """
+
+def decode_masked(
+    pieces: Sequence[tuple[MiniBlocks | FlatPage, PieceReader, int, int]], mask: _Bytes, starts: Sequence[int]
+) -> list[tuple[int, int, Block | None, Block, Block | None, Block | None, Block | None] | None]:
+    """Read and decode rows of values of fixed width, and keep those whose bits of a bitmap are set.
+
+    Args:
+        pieces: As in `decode_rows`.
+        mask: The bitmap.
+        starts: For each piece the bit of its first row.
+
+    Returns what `decode_rows` returns.
     """
 
 def match_intervals(

@@ -51,8 +51,8 @@ class DeferredError:
 class Results(Generic[T]):
     """Results of finished work, in order, up to the first error, which iteration raises after them."""
 
-    def __init__(self) -> None:
-        self.values: list[T] = []
+    def __init__(self, values: list[T] | None = None) -> None:
+        self.values = [] if values is None else values
         self.error = DeferredError()
 
     def __iter__(self) -> Iterator[T]:

@@ -262,24 +262,38 @@ DecodedRows keep(const PyPiece& piece, const KeptRows& kept, const DecodedRows& 
       pages, [&](const auto& page) { return keep_rows(rows, num_rows, kept, page.value_bits(), page.list_bits()); });
 }
 
-// Decodes the rows of each piece, and calls `finish(i, rows)` for the result of the `i`-th. A piece that cannot be
-// decoded, for any reason, is none.
-template <class Finish>
-std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>& pieces, Finish finish) {
+// Calls `decode(i, page, file, start, end)` for each piece. A piece that cannot be decoded, for any reason, is none.
+template <class Decode>
+std::vector<std::optional<DecodedRows>> each_piece(const std::vector<PyPiece>& pieces, Decode decode) {
   std::vector<std::optional<DecodedRows>> decoded(pieces.size());
-  Scratch scratch;
   for (size_t i = 0; i < pieces.size(); ++i) {
     const auto& [page, file, start, end] = pieces[i];
     PieceReader& reader = *file;
     size_t from = start, to = end;
     try {
-      decoded[i] =
-          finish(i, with_pages(page, [&](const auto& one) { return decode_rows(one, reader, from, to, scratch); }));
+      decoded[i] = with_pages(page, [&](const auto& one) { return decode(i, one, reader, from, to); });
     } catch (const CorruptData&) {
     } catch (const OffsetOverflow&) {
     }
   }
   return decoded;
+}
+
+// Decodes the rows of each piece, and calls `finish(i, rows)` for the result of the `i`-th.
+template <class Finish>
+std::vector<std::optional<DecodedRows>> decode_pieces(const std::vector<PyPiece>& pieces, Finish finish) {
+  Scratch scratch;
+  return each_piece(pieces, [&](size_t i, const auto& page, PieceReader& file, size_t start, size_t end) {
+    return finish(i, decode_rows(page, file, start, end, scratch));
+  });
+}
+
+nb::list as_list(std::vector<std::optional<DecodedRows>>& decoded) {
+  nb::list results;
+  for (std::optional<DecodedRows>& rows : decoded) {
+    results.append(as_object(rows));
+  }
+  return results;
 }
 
 // Returns the bitmap of the rows that match, and their number; none if the pages cannot be decoded.
@@ -342,13 +356,25 @@ void bind_miniblock(nb::module_& m) {
             return kept[i] ? keep(pieces[i], {sources[i]->bytes(), kept[i]->second}, rows) : std::move(rows);
           });
         });
-        nb::list results;
-        for (std::optional<DecodedRows>& rows : decoded) {
-          results.append(as_object(rows));
-        }
-        return results;
+        return as_list(decoded);
       },
       nb::arg("pieces"), nb::arg("kept"));
+  m.def(
+      "decode_masked",
+      [](const std::vector<PyPiece>& pieces, nb::handle mask, const std::vector<size_t>& starts) {
+        require_given(pieces);
+        if (starts.size() != pieces.size()) {
+          throw nb::value_error("another number of pieces than of their first bits");
+        }
+        Source source(mask);
+        auto decoded = without_gil([&] {
+          return each_piece(pieces, [&](size_t i, const auto& page, PieceReader& file, size_t start, size_t end) {
+            return decode_masked(page, file, start, end, {source.bytes(), starts[i]});
+          });
+        });
+        return as_list(decoded);
+      },
+      nb::arg("pieces"), nb::arg("mask"), nb::arg("starts"));
   m.def(
       "match_intervals",
       [](const PyPiece& piece, unsigned bits, bool is_float,

@@ -521,6 +521,13 @@ NB_MODULE(_kernels, m) {
       },
       nb::arg("bits"), nb::arg("start"), nb::arg("n"), nb::arg("first"));
   m.def(
+      "has_dense_blocks",
+      [](nb::handle bits, size_t start, size_t n, size_t block_bits, double least_share) {
+        Source source(bits);
+        return without_gil([&] { return has_dense_blocks(source.bytes(), start, n, block_bits, least_share); });
+      },
+      nb::arg("bits"), nb::arg("start"), nb::arg("n"), nb::arg("block_bits"), nb::arg("least_share"));
+  m.def(
       "kept_values",
       [](nb::handle values, size_t width, nb::handle mask, size_t start, size_t n) {
         Source value_source(values), mask_source(mask);

@@ -1,6 +1,9 @@
 #include "filters/kept_rows.hpp"
 
 #include "base/bits.hpp"
+#include "filters/blocks.hpp"
+#include "filters/kept_values.hpp"
+#include "filters/positions.hpp"
 
 namespace lance {
 namespace {
@@ -169,7 +172,81 @@ void keep_values(const DecodedRows& decoded, unsigned value_bits, const Wanted& 
   }
 }
 
+// The validity of kept values, written once a value of some block is null.
+class KeptValidity {
+ public:
+  // There are `count` kept values.
+  explicit KeptValidity(size_t count) : count_(count) {}
+
+  // Adds `n` kept values, all of them valid.
+  void add_valid(size_t n) {
+    num_before_ += n;
+    if (bits_) append_valid(n);
+  }
+
+  // Adds the `n` kept ones of `num_rows` values, whose validity begins with bit `first`.
+  void add(const Block& validity, size_t first, const KeptMask& mask, size_t num_rows, size_t n) {
+    check_bits({validity.data(), validity.size()}, first, num_rows);
+    if (!bits_) {
+      bits_.emplace(ceil8(count_));
+      writer_.emplace(bits_->data());
+      append_valid(num_before_);
+    }
+    append_kept_bits(*writer_, {validity.data(), validity.size()}, first, mask.bits, mask.start, num_rows);
+    num_before_ += n;
+  }
+
+  std::optional<Block> take() { return std::move(bits_); }
+
+ private:
+  void append_valid(size_t n) {
+    for (; n >= 64; n -= 64) writer_->append_word(~uint64_t{0}, 64);
+    writer_->append_word((uint64_t{1} << n) - 1, n);
+  }
+
+  size_t count_;
+  size_t num_before_ = 0;
+  std::optional<Block> bits_;
+  std::optional<BitWriter> writer_;
+};
+
+template <class Pages>
+DecodedRows masked_rows(const Pages& page, PieceReader& file, size_t start, size_t end, const KeptMask& mask) {
+  size_t width = page.bits / 8;
+  check_fixed_rows(page, start, end, width);
+  check_bits(mask.bits, mask.start, end - start);
+  size_t count = count_bits(mask.bits, mask.start, end - start);
+  if (count > SIZE_MAX / 2 / width) corrupt("%zu values of %zu bytes", count, width);
+  DecodedRows kept;
+  kept.num_values = count;
+  kept.values = Block(count * width + kKeptSlack);
+  uint8_t* out = kept.values.data();
+  KeptValidity validity(count);
+  each_block(page, file, start, end, width, [&](const DecodedRows& rows, size_t from, size_t n) {
+    KeptMask part{mask.bits, mask.start + from};
+    uint8_t* next = keep_values(rows.values.data() + rows.first_value * width, width, part.bits, part.start, n, out);
+    size_t num_kept = static_cast<size_t>(next - out) / width;
+    out = next;
+    if (rows.validity) {
+      validity.add(*rows.validity, rows.first_value, part, n, num_kept);
+    } else {
+      validity.add_valid(num_kept);
+    }
+  });
+  kept.values.resize(count * width);
+  kept.validity = validity.take();
+  return kept;
+}
+
 }  // namespace
+
+DecodedRows decode_masked(const MiniBlocks& page, PieceReader& file, size_t start, size_t end, const KeptMask& mask) {
+  return masked_rows(page, file, start, end, mask);
+}
+
+DecodedRows decode_masked(const FlatPage& page, PieceReader& file, size_t start, size_t end, const KeptMask& mask) {
+  return masked_rows(page, file, start, end, mask);
+}
 
 DecodedRows keep_rows(const DecodedRows& decoded, size_t num_rows, const KeptRows& kept, unsigned value_bits,
                       unsigned list_bits) {

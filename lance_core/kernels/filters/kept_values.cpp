@@ -16,8 +16,6 @@ namespace {
 constexpr int kWord = 64;
 // With fewer set bits of 64, jumping from one to the next is faster than looking at each.
 constexpr int kManyBits = 8;
-// Bytes that may be written after the last kept value.
-constexpr size_t kSlack = 32;
 
 size_t bits_from(size_t i, size_t n) { return std::min<size_t>(kWord, n - i); }
 
@@ -50,11 +48,12 @@ uint8_t* keep_word(const uint8_t* values, uint64_t word, size_t num_bits, uint8_
 }
 
 template <class T>
-void keep(const uint8_t* values, Bytes mask, size_t start, size_t n, uint8_t* out) {
+uint8_t* keep(const uint8_t* values, Bytes mask, size_t start, size_t n, uint8_t* out) {
   for (size_t i = 0; i < n; i += kWord, values += kWord * sizeof(T)) {
     size_t num_bits = bits_from(i, n);
     out = keep_word<T>(values, word_at(mask, start + i, num_bits), num_bits, out);
   }
+  return out;
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -81,17 +80,16 @@ bool has_lanes() {
   return has;
 }
 
-// Writes up to `kSlack` bytes more than are kept.
+// Writes up to `kKeptSlack` bytes more than are kept.
 template <class T>
-__attribute__((target("avx2,popcnt"))) void keep_lanes(const uint8_t* values, Bytes mask, size_t start, size_t n,
-                                                       uint8_t* out) {
+__attribute__((target("avx2,popcnt"))) uint8_t* keep_lanes(const uint8_t* values, Bytes mask, size_t start, size_t n,
+                                                           uint8_t* out) {
   constexpr size_t kValues = Lanes<T>::kValues;
   for (size_t i = 0; i < n; i += kWord, values += kWord * sizeof(T)) {
     size_t num_bits = bits_from(i, n);
     uint64_t word = word_at(mask, start + i, num_bits);
     if (num_bits < kWord) {  // the last values fill no vector
-      keep_word<T>(values, word, num_bits, out);
-      return;
+      return keep_word<T>(values, word, num_bits, out);
     }
     for (size_t k = 0; k < kWord; k += kValues, word >>= kValues) {
       auto choice = static_cast<unsigned>(word & ((1U << kValues) - 1));
@@ -101,23 +99,42 @@ __attribute__((target("avx2,popcnt"))) void keep_lanes(const uint8_t* values, By
       out += static_cast<size_t>(__builtin_popcount(choice)) * sizeof(T);
     }
   }
+  return out;
 }
 #else
 bool has_lanes() { return false; }
 template <class T>
-void keep_lanes(const uint8_t*, Bytes, size_t, size_t, uint8_t*) {}
+uint8_t* keep_lanes(const uint8_t*, Bytes, size_t, size_t, uint8_t* out) {
+  return out;
+}
 #endif
 
-void keep_wide(const uint8_t* values, size_t width, Bytes mask, size_t start, size_t n, uint8_t* out) {
+uint8_t* keep_wide(const uint8_t* values, size_t width, Bytes mask, size_t start, size_t n, uint8_t* out) {
   for (size_t i = 0; i < n; i += kWord, values += kWord * width) {
     each_set(word_at(mask, start + i, bits_from(i, n)), [&](size_t k) {
       copy_bytes(out, values + k * width, width);
       out += width;
     });
   }
+  return out;
 }
 
 }  // namespace
+
+uint8_t* keep_values(const uint8_t* values, size_t width, Bytes mask, size_t start, size_t n, uint8_t* out) {
+  switch (width) {
+    case 1:
+      return keep<uint8_t>(values, mask, start, n, out);
+    case 2:
+      return keep<uint16_t>(values, mask, start, n, out);
+    case 4:
+      return (has_lanes() ? keep_lanes<uint32_t> : keep<uint32_t>)(values, mask, start, n, out);
+    case 8:
+      return (has_lanes() ? keep_lanes<uint64_t> : keep<uint64_t>)(values, mask, start, n, out);
+    default:
+      return keep_wide(values, width, mask, start, n, out);
+  }
+}
 
 Block kept_values(Bytes values, size_t width, Bytes mask, size_t start, size_t n) {
   check_bits(mask, start, n);
@@ -125,32 +142,13 @@ Block kept_values(Bytes values, size_t width, Bytes mask, size_t start, size_t n
     corrupt("%zu bytes for %zu values of %zu bytes", values.size, n, width);
   }
   size_t count = count_bits(mask, start, n);
-  Block kept(count * width + kSlack);
-  switch (width) {
-    case 1:
-      keep<uint8_t>(values.data, mask, start, n, kept.data());
-      break;
-    case 2:
-      keep<uint16_t>(values.data, mask, start, n, kept.data());
-      break;
-    case 4:
-      (has_lanes() ? keep_lanes<uint32_t> : keep<uint32_t>)(values.data, mask, start, n, kept.data());
-      break;
-    case 8:
-      (has_lanes() ? keep_lanes<uint64_t> : keep<uint64_t>)(values.data, mask, start, n, kept.data());
-      break;
-    default:
-      keep_wide(values.data, width, mask, start, n, kept.data());
-  }
+  Block kept(count * width + kKeptSlack);
+  keep_values(values.data, width, mask, start, n, kept.data());
   kept.resize(count * width);
   return kept;
 }
 
-Block kept_bits(Bytes bits, size_t first, Bytes mask, size_t start, size_t n) {
-  check_bits(mask, start, n);
-  check_bits(bits, first, n);
-  Block kept(ceil8(count_bits(mask, start, n)));
-  BitWriter writer(kept.data());
+void append_kept_bits(BitWriter& writer, Bytes bits, size_t first, Bytes mask, size_t start, size_t n) {
   for (size_t i = 0; i < n; i += kWord) {
     uint64_t word = word_at(mask, start + i, bits_from(i, n)), from = word_at(bits, first + i, bits_from(i, n));
     uint64_t chosen = 0;
@@ -163,6 +161,14 @@ Block kept_bits(Bytes bits, size_t first, Bytes mask, size_t start, size_t n) {
     }
     writer.append_word(chosen, count);
   }
+}
+
+Block kept_bits(Bytes bits, size_t first, Bytes mask, size_t start, size_t n) {
+  check_bits(mask, start, n);
+  check_bits(bits, first, n);
+  Block kept(ceil8(count_bits(mask, start, n)));
+  BitWriter writer(kept.data());
+  append_kept_bits(writer, bits, first, mask, start, n);
   return kept;
 }
 

@@ -6,13 +6,11 @@
 
 #include "base/bits.hpp"
 #include "base/divisor.hpp"
+#include "filters/blocks.hpp"
 #include "filters/test_each.hpp"
 
 namespace lance {
 namespace {
-
-// Decoded values of this many bytes stay in the cache of one core.
-constexpr size_t kBlockBytes = 256 << 10;
 
 // Finds the `span` + 1 integers from `lower` on. That is one comparison of unsigned numbers, for signed integers, too.
 template <class T>
@@ -123,48 +121,16 @@ LANCE_MULTIVERSION size_t count_bits(const uint64_t* words, size_t n) {
   return count;
 }
 
-// Returns whether the values of a page are numbers of `width` bytes once they are decoded.
-bool has_numbers(const MiniBlocks& page, size_t width) {
-  return !page.items && !page.lists && page.coding != ValueCoding::variable && page.coding != ValueCoding::fsst &&
-         page.bits == 8 * width;
-}
-
-bool has_numbers(const FlatPage& page, size_t width) {
-  return !page.text && !page.items && !page.lists && page.bits == 8 * width;
-}
-
-// Returns where a block ends that has `num_rows` rows or a few more. No chunk is in two blocks, so that none is decoded
-// twice.
-size_t block_end(const MiniBlocks& page, size_t start, size_t num_rows) {
-  const std::vector<int64_t>& firsts = page.first_value;
-  auto next = std::lower_bound(firsts.begin(), firsts.end(), static_cast<int64_t>(start + num_rows));
-  return next == firsts.end() ? page.num_rows : static_cast<size_t>(*next);
-}
-
-size_t block_end(const FlatPage& page, size_t start, size_t num_rows) {
-  return std::min(page.num_rows, start + num_rows);
-}
-
 // Decodes rows [start, end) in blocks, and lets `find` set a bit per value: whether it matches. `null` says whether
 // null matches; `flip` exchanges the results of the values that are not null.
 template <class Pages, class Find>
 MatchedRows match_blocks(const Pages& page, PieceReader& file, size_t start, size_t end, size_t width, bool null,
                          bool flip, Find find) {
-  if (!has_numbers(page, width) || start >= end || end > page.num_rows) {
-    corrupt("rows [%zu, %zu) of a page of %zu, with values of %u bits", start, end, page.num_rows, page.bits);
-  }
+  check_fixed_rows(page, start, end, width);
   MatchedRows matched{Block(ceil8(end - start)), 0};
   BitWriter out(matched.bits.data());
-  const size_t block_rows = kBlockBytes / width;
-  Scratch scratch;
   std::vector<uint64_t> words;
-  for (size_t from = start; from < end;) {
-    size_t to = std::min(end, block_end(page, from, block_rows));
-    size_t count = to - from;
-    DecodedRows rows = decode_rows(page, file, from, to, scratch);
-    if (rows.num_values != count || rows.values.size() / width < rows.first_value + count) {
-      corrupt("%zu bytes for %zu values", rows.values.size(), count);
-    }
+  each_block(page, file, start, end, width, [&](const DecodedRows& rows, size_t, size_t count) {
     words.resize((count + 63) / 64);
     find(rows.values.data() + rows.first_value * width, count, words.data());
     for (size_t i = 0; i < words.size(); ++i) {
@@ -179,8 +145,7 @@ MatchedRows match_blocks(const Pages& page, PieceReader& file, size_t start, siz
       out.append_word(word, n);
     }
     matched.num_matching += count_bits(words.data(), words.size());
-    from = to;
-  }
+  });
   return matched;
 }
 

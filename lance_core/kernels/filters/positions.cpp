@@ -68,6 +68,16 @@ Block set_positions(Bytes bits, size_t start, size_t n, int64_t first) {
   return positions;
 }
 
+bool has_dense_blocks(Bytes bits, size_t start, size_t n, size_t block_bits, double least_share) {
+  check_bits(bits, start, n);
+  if (block_bits == 0) corrupt("blocks of no bits");
+  for (size_t i = 0; i < n; i += std::min(block_bits, n - i)) {
+    size_t size = std::min(block_bits, n - i), count = count_bits(bits, start + i, size);
+    if (count == 0 || static_cast<double>(count) < least_share * static_cast<double>(size)) return false;
+  }
+  return true;
+}
+
 Block bits_except(Bytes positions, size_t n) {
   if (positions.size % sizeof(uint32_t) != 0) {
     corrupt("%zu bytes of positions of 4 bytes", positions.size);

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lance_core import kernels
 from lance_core.encodings.values import concat_arrays, take_values
-from lance_core.file.page_ranges import decode_page_ranges
+from lance_core.file.page_ranges import decode_masked, decode_page_ranges
 from lance_core.scan.read.columns import Column, StoredColumn
 from lance_core.scan.read.live_rows import Offsets, kept_values, places
 from lance_core.schema.arrow_values import array_of
@@ -105,6 +106,26 @@ def read_dense_rows(
             learn(first, decoded)
         arrays += select_rows(decoded, some - first)
     return arrays
+
+
+def read_masked(column: StoredColumn, start: int, mask: pa.BooleanArray) -> list[pa.Array] | None:
+    """Return the values of the physical rows from `start` on for which a mask is true, as arrays in order.
+
+    The mask has no nulls. Returns None if no kernel can do so; see `lance_core.file.page_ranges`.
+    """
+    ranges = column.page_ranges(start, start + len(mask))
+    arrays = None if ranges is None else decode_masked(ranges, mask)
+    return None if arrays is None else column.present(arrays)
+
+
+def is_evenly_dense(mask: pa.BooleanArray, dense_share: float) -> bool:
+    """Return whether each block of a mask without nulls is decoded whole.
+
+    The caller has found that at least `dense_share` of all rows are wanted. So a block with half of it counts
+    as dense, like a block that follows a dense one in `_are_dense`.
+    """
+    bits = mask.buffers()[1]
+    return kernels.has_dense_blocks(bits, mask.offset, len(mask), _BLOCK_ROWS, dense_share / 2)
 
 
 def rows_at_once(column: Column) -> int:

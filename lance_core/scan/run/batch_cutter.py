@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
+from operator import sub
 
 import numpy as np
 import pyarrow as pa
@@ -76,7 +77,11 @@ class BatchCutter:
             cuts: The rows where batches should begin and end, first and last included. Two equal cuts have no
                 batch between them.
         """
-        cuts = np.array(sorted(set(cuts.tolist())))
+        edges = sorted(set(cuts.tolist()))
+        cuts = cuts if len(edges) == len(cuts) else np.array(edges)
+        row_bits, uneven = self._widths
+        if not uneven and max(map(sub, edges[1:], edges), default=0) * row_bits <= 8 * self._most_bytes:
+            return cuts, (edges[-1] - edges[0]) * row_bits // 8
         while True:
             bits = self._bits_before(columns, cuts)
             large = (np.diff(bits) > 8 * self._most_bytes) & (np.diff(cuts) > 1)

@@ -161,6 +161,10 @@ class Job(Generic[W]):
         """Do the reads on the calling thread."""
         self._own = run_reads(self.work.reads)
 
+    def hold(self) -> None:
+        """Take the results of reads that are all `HeldRead`."""
+        self._own = Results([read.run() for read in self.work.reads])
+
     @property
     def is_done(self) -> bool:
         """Whether `results` yields without waiting."""
@@ -254,7 +258,9 @@ def run_ahead(
                 upcoming.take()
                 begun.append(Job(work, num_bytes, reservation))
                 is_small = len(begun) == 1 and not is_remote and num_bytes <= ALONE_BYTES
-                if (num_alone > 0 and not is_remote) or is_small or is_held:
+                if is_held:
+                    begun[-1].hold()
+                elif (num_alone > 0 and not is_remote) or is_small:
                     begun[-1].run()
                 else:
                     begun[-1].begin(is_remote, flow)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
-from lance_core.file.page_ranges import PageRange, at_rows, decode_page_ranges, read_batches
+from lance_core.file.page_ranges import PageRange, at_rows, decode_masked, decode_page_ranges, read_batches
 from lance_core.scan.read.value_sizes import bits_before, value_bits
 from support.files.pages import Columns
 from support.files.written import write_file
@@ -42,6 +42,8 @@ DIRECT = [
     "zstd nulls",
     "zstd text",
 ]
+FIXED = ["plain", "packed", "nulls", "decimal", "runs", "lz4 packed", "zstd split", "zstd nulls"]
+"""Columns of values of whole bytes."""
 LONG_WAY = ["struct", "nested", "vector", "shared"]
 
 
@@ -190,6 +192,72 @@ def test_some_rows_of_ranges_are_those_of_a_take(
         assert found.equals(rows[name].combine_chunks().take(pa.array(wanted)))
 
 
+@pytest.fixture(scope="module", params=["2.0", "2.1", "2.2"])
+def masked(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Columns, pa.Table]:
+    """The columns of a file with many pages, which have been read before."""
+    path = tmp_path_factory.mktemp("masked") / "a.lance"
+    rows = table().select([*FIXED, "bits", "text", "words"])
+    write_file(path, rows.to_batches(), rows.schema, request.param, page_bytes=30_000)
+    return Columns(path), rows
+
+
+@settings(max_examples=draws(30), deadline=None)
+@given(
+    st.integers(0, NUM_ROWS - 1),
+    st.integers(1, NUM_ROWS),
+    st.sampled_from([0.0, 0.01, 0.3, 0.9, 1.0]),
+    st.integers(0, 70),
+)
+def test_rows_of_a_mask_are_those_of_arrow(
+    masked: tuple[Columns, pa.Table], start: int, num_rows: int, share: float, offset: int
+) -> None:
+    """T23: several pages and blocks, nulls, a mask that begins at any bit, and rows of none of them."""
+    columns, rows = masked
+    end = min(start + num_rows, NUM_ROWS)
+    mask = pa.array(np.random.default_rng(start).random(offset + end - start) < share).slice(offset)
+    for name in FIXED:
+        ranges = columns.open(name).page_ranges(start, end)
+        assert ranges is not None
+        arrays = decode_masked(ranges, mask)
+        assert arrays is not None
+        for array in arrays:
+            array.validate(full=True)
+        expected = rows[name].combine_chunks().slice(start, end - start).filter(mask)
+        assert pa.concat_arrays(arrays).equals(expected)
+
+
+def test_values_that_have_no_width_are_left_to_others(masked: tuple[Columns, pa.Table]) -> None:
+    columns, _ = masked
+    for name in ("bits", "text", "words"):
+        column = columns.open(name)
+        column.read(10, 20)  # this finds the dictionaries of 2.0 files
+        ranges = column.page_ranges(10, 20)
+        assert ranges is not None
+        assert decode_masked(ranges, pa.array([True] * 10)) is None
+
+
+def test_masks_that_do_not_fit_are_refused(masked: tuple[Columns, pa.Table]) -> None:
+    """T22: no bit behind the mask is read."""
+    (one,) = masked[0].open("plain").page_ranges(100, 106) or []
+    piece = one[:4]
+    for mask, start, is_there in (
+        (b"\x3f", 0, True),
+        (b"\x3f", 2, True),
+        (b"\x3f", 3, False),
+        (b"", 0, False),
+    ):
+        (found,) = kernels.decode_masked([piece], mask, [start])
+        assert (found is not None) == is_there
+    (found,) = kernels.decode_masked([piece], b"\xff", [2**64 - 1])
+    assert found is None
+    (found,) = kernels.decode_masked([(*piece[:2], 106, 100)], b"\xff", [0])
+    assert found is None
+    with pytest.raises(ValueError, match="another number of pieces"):
+        kernels.decode_masked([piece], b"\xff", [])
+
+
 @each_case("rows", [[4, 4], [5, 4], [9], [2], [3, 8, 4], [-(2**63)], [2**63 - 1]])
 def test_rows_that_a_range_does_not_have_are_refused(written: tuple[Path, pa.Table], rows: list[int]) -> None:
     """T22: rows 3 to 8 are there."""
@@ -266,6 +334,7 @@ def test_what_is_wrong_is_said_by_the_long_way(
     pieces = column.page_ranges(0, NUM_ROWS)
     assert pieces is not None
     assert None in [array if array is None else 0 for array in decode_page_ranges(pieces)]
+    assert decode_masked(pieces, pa.array([True] * NUM_ROWS)) is None
     rows = written[1].select([name])
     last = pieces[-1]
     cuts = np.array([0, last.end - last.start])
@@ -288,6 +357,8 @@ def test_a_file_that_was_truncated(written: tuple[Path, pa.Table], num_reads: in
     pieces = [piece for name in names for piece in columns.open(name).page_ranges(0, NUM_ROWS) or []]
     os.truncate(path, 10_000)
     assert None in [array if array is None else 0 for array in decode_page_ranges(pieces)]
+    plain = [piece for piece in pieces if piece.leaf_type == pa.float64()]
+    assert decode_masked(plain, pa.array([True] * NUM_ROWS)) is None
     with pytest.raises(CorruptFileError, match="truncated"):
         columns.open("text").read(0, NUM_ROWS)
 

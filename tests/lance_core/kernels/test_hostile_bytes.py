@@ -480,6 +480,8 @@ def test_every_kernel_is_here() -> None:
         "repeat_levels",
         "sample_distinct",
         "search_strings",
+        "decode_masked",
+        "has_dense_blocks",
         "kept_bits",
         "kept_values",
         "set_positions",

@@ -401,7 +401,17 @@ class MatchingRows(Source["MatchingWindow | WindowsTogether"]):
         window = Window(fragment.first_columns(self._num_columns), start, end, cuts, width)
         return WindowRead(window, self._cutter)
 
-    def _reads(self, parts: list[_FragmentRows]) -> list[MatchingRead | HeldRead]:
+    def _reads(self, parts: list[_FragmentRows]) -> Sequence[MatchingRead | HeldRead]:
+        if all(len(part.held) == self._num_columns for part in parts):
+            num_bytes = int(sum(len(part.rows) * self._width(part.fragment) for part in parts))
+            return [
+                HeldRead(
+                    column,
+                    [array for part in parts for array in part.held[column]],
+                    num_bytes // self._num_columns + 1,
+                )
+                for column in range(self._num_columns)
+            ]
         fragments = [list(some) for _, some in groupby(parts, key=lambda part: id(part.fragment))]
         taken = list(map(self._together, fragments))
         divided = [_DividedRows() for _ in fragments]

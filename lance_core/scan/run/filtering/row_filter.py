@@ -27,7 +27,14 @@ from lance_core.scan.plan.statistics import Gatherer
 from lance_core.scan.read.columns import Column, StoredColumn, batches_of
 from lance_core.scan.read.fragments import FragmentReader
 from lance_core.scan.read.live_rows import Offsets, kept_rows
-from lance_core.scan.read.row_selection import by_density, keep_rows, read_dense_rows, read_rows
+from lance_core.scan.read.row_selection import (
+    by_density,
+    is_evenly_dense,
+    keep_rows,
+    read_dense_rows,
+    read_masked,
+    read_rows,
+)
 from lance_core.scan.read.value_sizes import value_bits
 from lance_core.scan.run.filtering.page_conditions import PageCondition, page_alternatives
 from lance_core.scan.run.strategy import Strategy
@@ -91,8 +98,9 @@ class RowFilter:
             self._learning_share = _LEARNING_SHARE
         self.held = returned.held
         """Numbers of the columns that both the filter needs and the scan returns."""
-        self._num_outputs = projection.num_outputs
-        self._outputs = returned.others if holds_outputs else ()
+        self._outputs = range(projection.num_outputs)
+        self._holds_outputs = holds_outputs and returned.are_stored
+        self._holds_narrow = self._holds_outputs and returned.are_narrow
         self._narrow_bytes = returned.narrow_bytes if holds_outputs else 0
         self._has_dense_windows = False
         self._inputs = projection.inputs
@@ -165,10 +173,10 @@ class RowFilter:
                 continue
             num_rows = num_matching
             needed = self.held.union(*(self.conjuncts[number].columns for number in waiting))
-            if not waiting and needed.isdisjoint(decoded):
-                return Matches(fragment, start, end, num_rows, rows, {}, mask)
-            rows = fragment.rows_at(start, mask) if rows is None else kept_rows(rows, mask)
             decoded = {index: keep_rows(values, mask) for index, values in decoded.items() if index in needed}
+            if not waiting:
+                return Matches(fragment, start, end, num_rows, rows, decoded, mask)
+            rows = fragment.rows_at(start, mask) if rows is None else kept_rows(rows, mask)
         held = {index: decoded[index] for index in self.held if index in decoded}
         return Matches(fragment, start, end, num_rows, rows, held)
 
@@ -188,28 +196,47 @@ class RowFilter:
             matches: What `matches` returned. It gets the values.
             most_bytes: Bytes that the values may take.
         """
-        if not self._num_outputs or not matches.num_rows:
+        if not self._outputs or not matches.num_rows:
             return
-        fragment, rows, num_rows = matches.fragment, matches.rows, matches.end - matches.start
-        if not self._outputs or num_rows < _LEAST_ROWS:
-            return
-        columns = [column for n in self._outputs if isinstance(column := fragment.columns[n], StoredColumn)]
-        if len(columns) < len(self._outputs):
-            return
+        mask = matches.mask
+        for number, column in self._dense_columns(matches, mask, most_bytes).items():
+            with suppress(LanceError):
+                values = None if mask is None else read_masked(column, matches.start, mask)
+                matches.held[number] = read_dense_rows(column, matches.rows) if values is None else values
+        matches.find_rows()
+
+    def _dense_columns(
+        self, matches: Matches, mask: pa.BooleanArray | None, most_bytes: int
+    ) -> dict[int, StoredColumn]:
+        """Return the columns that the scan returns and that are not decoded yet, by number; none unless many
+        rows match everywhere, and all values have room.
+        """
+        num_rows = matches.end - matches.start
+        waiting = [number for number in self._outputs if number not in matches.held]
+        if not self._holds_outputs or not waiting or num_rows < _LEAST_ROWS:
+            return {}
+        columns = {
+            number: column
+            for number in waiting
+            if isinstance(column := matches.fragment.columns[number], StoredColumn)
+        }
+        if len(columns) < len(waiting):
+            return {}
         share = self._dense_share
         if share is None:
-            share = max([column.dense_share for column in columns])
-        if len(rows) < share * num_rows:
-            return
-        parts = list(by_density(rows, share, columns[0].page_rows[-1]))
-        if len(parts) > 1 or not parts[0][1]:
-            return  # blocks between groups of rows are not decoded
+            share = max([column.dense_share for column in columns.values()])
+        if matches.num_rows < share * num_rows:
+            return {}
+        if mask is not None:
+            is_even = is_evenly_dense(mask, share)
+        else:  # blocks between groups of rows are not decoded
+            parts = list(by_density(matches.rows, share, columns[waiting[0]].page_rows[-1]))
+            is_even = len(parts) == 1 and parts[0][1]
+        if not is_even:
+            return {}
         self._has_dense_windows = True
-        if len(rows) * sum([column.bytes_per_row for column in columns]) > most_bytes:
-            return
-        for number, column in zip(self._outputs, columns, strict=True):
-            with suppress(LanceError):
-                matches.held[number] = read_dense_rows(column, rows)
+        num_bytes = matches.num_rows * sum([column.bytes_per_row for column in columns.values()])
+        return columns if num_bytes <= most_bytes else {}
 
     def is_on_pages(self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer) -> bool:
         """Return whether a candidate range has so many rows that `matches` evaluates the first condition on
@@ -236,13 +263,19 @@ class RowFilter:
         is_many = candidate.num_rows >= _LEAST_ROWS
         if (
             candidate.rows is not None
-            or (is_many and self._inputs[name] in self.held)
+            or (is_many and self._inputs[name] in self.held and not self._keeps_on_pages(condition))
             or not (is_many or condition.is_cheap)
             or gatherer.wants(name, candidate.start, candidate.end)
         ):
             return None
         column = fragment.columns[self._inputs[name]]
         return column if isinstance(column, StoredColumn) else None
+
+    def _keeps_on_pages(self, condition: PageCondition) -> bool:
+        """Return whether a column that the scan returns is compared on its pages, too: to decode only values
+        that are kept takes less time than to decode all and to drop the others.
+        """
+        return self._holds_narrow and condition.numbers is not None
 
     def _on_pages(
         self, fragment: FragmentReader, candidate: CandidateRange, gatherer: Gatherer, waiting: list[int]
@@ -305,25 +338,28 @@ class RowFilter:
 
 
 class _Returned(NamedTuple):
-    """The columns that a scan returns, divided by whether its filter needs them.
+    """The columns that a scan returns, seen from its filter.
 
     Attributes:
         held: Numbers of the columns that it needs.
-        others: Numbers of the other ones; none if one of these is not stored.
-        narrow_bytes: Bytes per row of `others`; see `_narrow_bytes`.
+        are_stored: Whether all returned columns are stored ones.
+        are_narrow: Whether all returned columns together are narrow; see `_narrow_bytes`.
+        narrow_bytes: Bytes per row of the columns that it does not need; see `_narrow_bytes`.
     """
 
     held: frozenset[int]
-    others: tuple[int, ...]
+    are_stored: bool
+    are_narrow: bool
     narrow_bytes: float
 
 
 def _divide(projection: FilteredProjection) -> _Returned:
-    held = frozenset(projection.inputs.values()) & frozenset(range(projection.num_outputs))
-    others = tuple([number for number in range(projection.num_outputs) if number not in held])
-    if not all(isinstance(projection.columns[number], DataColumn) for number in others):
-        others = ()
-    return _Returned(held, others, _narrow_bytes(projection.schema.field(number).type for number in others))
+    outputs = range(projection.num_outputs)
+    held = frozenset(projection.inputs.values()) & frozenset(outputs)
+    are_stored = all(isinstance(projection.columns[number], DataColumn) for number in outputs)
+    types = [projection.schema.field(number).type for number in outputs]
+    others = [types[number] for number in outputs if number not in held]
+    return _Returned(held, are_stored, _narrow_bytes(types) > 0, _narrow_bytes(others) if are_stored else 0)
 
 
 _returned: Derived[FilteredProjection, _Returned] = Derived(_divide)  # callers repeat projections
@@ -370,6 +406,16 @@ class Matches:
     held: dict[int, list[pa.Array]] = field(repr=False)
     _mask: pa.BooleanArray | None = field(default=None, repr=False)
     """Whether each of `_rows` matches; None: all match."""
+
+    @property
+    def mask(self) -> pa.BooleanArray | None:
+        """Whether each physical row of the range matches; None if row numbers were found, or rows deleted."""
+        is_whole = self._mask is not None and self._rows is None and len(self._mask) == self.end - self.start
+        return self._mask if is_whole else None
+
+    def find_rows(self) -> None:
+        """Find the row numbers, for a thread that asks for them later."""
+        self.rows  # noqa: B018
 
     @property
     def rows(self) -> Offsets:
