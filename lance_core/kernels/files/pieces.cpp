@@ -189,6 +189,24 @@ bool PieceReader::is_whole() const {
   return fstat(open.number(), &status) == 0 && static_cast<size_t>(status.st_size) >= file_bytes_;
 }
 
+bool PieceReader::use_run(size_t offset, size_t length, void (*use)(const uint8_t* bytes, void* argument),
+                          void* argument) {
+  const FileMap* map = map_for_run(offset, length);
+  if (map == nullptr) return false;
+  struct Reading {
+    void (*use)(const uint8_t*, void*);
+    const uint8_t* bytes;
+    void* argument;
+  } reading{use, map->data() + offset, argument};
+  auto read = [](void* given) {
+    auto* reading = static_cast<Reading*>(given);
+    reading->use(reading->bytes, reading->argument);
+  };
+  if (!GuardedCopies({map->range()}).run(read, &reading) || !is_whole()) return false;
+  count_reads(1, length);
+  return true;
+}
+
 bool PieceReader::read_run(size_t offset, size_t length, uint8_t* to) {
   if (length > file_bytes_ || offset > file_bytes_ - length) {
     return false;

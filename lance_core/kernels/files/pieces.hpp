@@ -51,6 +51,11 @@ class PieceReader {
   // Returns the map for one long range, which is announced to the system first. Counts as one range per 64 KiB.
   const FileMap* map_for_run(size_t offset, size_t length);
 
+  // Lets a function read the bytes of one long range in the map. Returns false if reading them costs less than mapping
+  // the file, or if not all of them could be read. Then the function may have ended in the middle, without destructors
+  // of its objects. So it must own nothing, and throw nothing.
+  bool use_run(size_t offset, size_t length, void (*use)(const uint8_t* bytes, void* argument), void* argument);
+
   // Reads one long range. Returns false if not all of it could be read. Counts like a long range of the map.
   bool read_run(size_t offset, size_t length, uint8_t* to);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <vector>
 
 #include "pages/flat_page.hpp"
@@ -42,6 +43,32 @@ void check_fixed_rows(const Pages& page, size_t start, size_t end, size_t width)
   if (!has_fixed_values(page) || width == 0 || page.bits != 8 * width || start >= end || end > page.num_rows) {
     corrupt("rows [%zu, %zu) of a page of %zu, with values of %u bits", start, end, page.num_rows, page.bits);
   }
+}
+
+// Calls `use` with the values of rows [start, end), for which `check_fixed_rows` holds, where they are in the map of
+// the file. Returns false if the page has them in another form, or if they cannot be read there; then `use` may have
+// ended in the middle, without destructors of its objects. So it must own nothing while it reads them.
+inline bool use_mapped(const MiniBlocks&, PieceReader&, size_t, size_t, const auto&) { return false; }
+
+template <class Use>
+bool use_mapped(const FlatPage& page, PieceReader& file, size_t start, size_t end, const Use& use) {
+  if (page.validity) return false;
+  struct Call {
+    const Use& use;
+    std::exception_ptr error;
+  } call{use, nullptr};
+  auto act = [](const uint8_t* values, void* argument) {
+    auto* call = static_cast<Call*>(argument);
+    try {
+      call->use(values);
+    } catch (...) {  // an error must not leave the guard of the map
+      call->error = std::current_exception();
+    }
+  };
+  size_t width = page.bits / 8;
+  bool is_done = file.use_run(page.values.offset + start * width, (end - start) * width, act, &call);
+  if (call.error) std::rethrow_exception(call.error);
+  return is_done;
 }
 
 // Decodes these rows in blocks. Calls `use` with the rows of each, the number of its first row, counted from `start`,

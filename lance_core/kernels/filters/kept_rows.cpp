@@ -221,6 +221,13 @@ DecodedRows masked_rows(const Pages& page, PieceReader& file, size_t start, size
   kept.num_values = count;
   kept.values = Block(count * width + kKeptSlack);
   uint8_t* out = kept.values.data();
+  auto keep_mapped = [&](const uint8_t* values) {
+    keep_values(values, width, mask.bits, mask.start, end - start, out);
+  };
+  if (use_mapped(page, file, start, end, keep_mapped)) {
+    kept.values.resize(count * width);
+    return kept;
+  }
   KeptValidity validity(count);
   each_block(page, file, start, end, width, [&](const DecodedRows& rows, size_t from, size_t n) {
     KeptMask part{mask.bits, mask.start + from};

@@ -130,35 +130,43 @@ MatchedRows match_blocks(const Pages& page, PieceReader& file, size_t start, siz
   MatchedRows matched{Block(ceil8(end - start)), 0};
   BitWriter out(matched.bits.data());
   std::vector<uint64_t> words;
-  each_block(page, file, start, end, width, [&](const DecodedRows& rows, size_t, size_t count) {
-    words.resize((count + 63) / 64);
-    find(rows.values.data() + rows.first_value * width, count, words.data());
+  auto add = [&](size_t count, const std::optional<Block>& validity, size_t first_value) {
     for (size_t i = 0; i < words.size(); ++i) {
       size_t n = std::min<size_t>(64, count - 64 * i);
       uint64_t all = n == 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
       uint64_t word = (flip ? ~words[i] : words[i]) & all;
-      if (rows.validity) {
-        uint64_t valid = word_at({rows.validity->data(), rows.validity->size()}, rows.first_value + 64 * i, n);
+      if (validity) {
+        uint64_t valid = word_at({validity->data(), validity->size()}, first_value + 64 * i, n);
         word = (word & valid) | (null ? ~valid & all : 0);
       }
       words[i] = word;
       out.append_word(word, n);
     }
     matched.num_matching += count_bits(words.data(), words.size());
+  };
+  words.resize((end - start + 63) / 64);
+  if (use_mapped(page, file, start, end, [&](const uint8_t* data) { find(data, end - start, words.data()); })) {
+    add(end - start, std::nullopt, 0);
+    return matched;
+  }
+  each_block(page, file, start, end, width, [&](const DecodedRows& rows, size_t, size_t count) {
+    words.resize((count + 63) / 64);
+    find(rows.values.data() + rows.first_value * width, count, words.data());
+    add(count, rows.validity, rows.first_value);
   });
   return matched;
 }
 
 template <class Pages>
 MatchedRows match_numbers(const Pages& page, PieceReader& file, size_t start, size_t end, const Intervals& intervals) {
-  std::vector<uint64_t> more;
+  check_fixed_rows(page, start, end, intervals.bits / 8);
+  std::vector<uint64_t> more(intervals.parts.size() > 1 ? (end - start + 63) / 64 : 0);
   auto find = [&](const uint8_t* data, size_t count, uint64_t* words) {
     size_t num_words = (count + 63) / 64;
-    std::fill(words, words + num_words, uint64_t{0});
-    more.resize(num_words);
-    for (const Interval& interval : intervals.parts) {
-      find_numbers(data, count, intervals.bits, intervals.is_float, interval, more.data());
-      for (size_t i = 0; i < num_words; ++i) words[i] |= more[i];
+    if (intervals.parts.empty()) std::fill(words, words + num_words, uint64_t{0});
+    for (size_t k = 0; k < intervals.parts.size(); ++k) {
+      find_numbers(data, count, intervals.bits, intervals.is_float, intervals.parts[k], k == 0 ? words : more.data());
+      for (size_t i = 0; k != 0 && i < num_words; ++i) words[i] |= more[i];
     }
   };
   return match_blocks(page, file, start, end, intervals.bits / 8, false, intervals.is_outside, find);

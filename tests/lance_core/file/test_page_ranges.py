@@ -7,14 +7,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lance_core import kernels
 from lance_core.errors import CorruptFileError
+from lance_core.expressions.parsing.sql import parse_filter
 from lance_core.file.page_ranges import PageRange, at_rows, decode_masked, decode_page_ranges, read_batches
 from lance_core.scan.read.value_sizes import bits_before, value_bits
+from lance_core.scan.run.filtering.page_conditions import page_condition
 from support.files.pages import Columns
 from support.files.written import write_file
 from support.runs.draws import draws
@@ -361,6 +364,29 @@ def test_a_file_that_was_truncated(written: tuple[Path, pa.Table], num_reads: in
     assert decode_masked(plain, pa.array([True] * NUM_ROWS)) is None
     with pytest.raises(CorruptFileError, match="truncated"):
         columns.open("text").read(0, NUM_ROWS)
+
+
+def test_a_mapped_file_of_2_0_that_was_truncated(tmp_path: Path) -> None:
+    """T25: numbers that are compared and kept where they are mapped."""
+    path = tmp_path / "a.lance"
+    rows = table().select(["plain"])
+    write_file(path, rows.to_batches(), rows.schema, "2.0", page_bytes=30_000)
+    column = Columns(path).open("plain")
+    mask = pa.array([number % 3 == 0 for number in range(NUM_ROWS)])
+    condition = page_condition(parse_filter("plain > 0.5", rows.schema))
+    assert condition is not None
+    for _ in range(20):  # then the file is mapped
+        ranges = column.page_ranges(0, NUM_ROWS)
+        assert ranges is not None
+        arrays = decode_masked(ranges, mask)
+        assert arrays is not None
+        assert pa.chunked_array(arrays) == pc.filter(rows["plain"], mask)
+        found = condition.matches(ranges)
+        assert found is not None
+        assert found.equals(pc.greater(rows["plain"], 0.5).combine_chunks())
+    os.truncate(path, 10_000)
+    assert decode_masked(ranges, mask) is None
+    assert condition.matches(ranges) is None
 
 
 def test_chunks_that_contradict_each_other_are_refused() -> None:

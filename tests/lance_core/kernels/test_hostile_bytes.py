@@ -278,6 +278,12 @@ CASES = {
         lambda d: matched_rows(d, bytes([0, 1, 1])), struct.pack("<HHI4H4i", 4, 8, 16, 0, 1, 0, 0, 0, 0, 2, 1)
     ),
     "match_items, 2.0": Case(lambda d: matched_flat_rows(d, bytes([1, 0, 1])), bytes([0, 2, 1, 2])),
+    "match_items, mapped": Case(
+        lambda d: matched_flat_rows(d, bytes([1, 0, 1]), map_after=0), bytes([0, 2, 1, 2])
+    ),
+    "match_intervals, mapped": Case(
+        lambda d: matched_flat_rows(d, None, map_after=0), struct.pack("<4i", *range(4))
+    ),
     "inflate lz4": Case(
         lambda d: kernels.inflate(one(d), "lz4").chunks(), lz4.block.compress(PROSE, store_size=True)
     ),
@@ -480,7 +486,6 @@ def test_every_kernel_is_here() -> None:
         "repeat_levels",
         "sample_distinct",
         "search_strings",
-        "decode_masked",
         "has_dense_blocks",
         "kept_bits",
         "kept_values",

@@ -234,6 +234,8 @@ def rows_of(
     """The decoded rows of a piece, of which the last one is also decoded alone; None if they are refused."""
     rows, last = kernels.decode_rows([piece, piece], [None, (inputs.int64s([piece[3]]), piece[2] + 1)])
     assert (rows is None) == (last is None)
+    (masked,) = kernels.decode_masked([piece], b"\x2a", [1])
+    assert masked is None or rows is not None
     return rows
 
 
@@ -297,6 +299,10 @@ def copied_rows(data: memoryview, is_nullable: bool) -> object:
     return rows
 
 
+_NEVER = 1 << 60
+"""More reads than there are: the file is not mapped."""
+
+
 def matched_rows(
     data: memoryview, items: bytes | None, *, is_listed: bool = False, divisor: int = 0
 ) -> object:
@@ -319,10 +325,13 @@ def matched_rows(
     return _matched(data, pages, items, is_listed=is_listed, divisor=divisor)
 
 
-def matched_flat_rows(data: memoryview, items: bytes) -> object:
-    """The rows of a page of indices of a 2.0 file whose items meet a condition."""
+def matched_flat_rows(data: memoryview, items: bytes | None, *, map_after: int = _NEVER) -> object:
+    """The rows of a page of a 2.0 file that meet a condition: indices whose items do, or numbers."""
+    if items is None:
+        return _matched(data, kernels.FlatPage(4, 32, (0, len(data))), None, map_after=map_after)
     strings = np.array([0, 0, 1, 1], np.int32).data, b"x", 3, 32
-    return _matched(data, kernels.FlatPage(4, 8, (0, len(data)), None, None, strings), items)
+    pages = kernels.FlatPage(4, 8, (0, len(data)), None, None, strings)
+    return _matched(data, pages, items, map_after=map_after)
 
 
 def _matched(
@@ -332,11 +341,12 @@ def _matched(
     *,
     is_listed: bool = False,
     divisor: int = 0,
+    map_after: int = _NEVER,
 ) -> object:
     descriptor = os.memfd_create("chunks")
     try:
         os.write(descriptor, data)
-        piece = pages, kernels.PieceReader(kept_open(descriptor), len(data), 4096, 1 << 60), 0, 4
+        piece = pages, kernels.PieceReader(kept_open(descriptor), len(data), 4096, map_after), 0, 4
         if is_listed:
             found = kernels.match_listed(piece, kernels.NumberSet(np.arange(2, dtype=np.int32), 32), True)
         elif divisor:
