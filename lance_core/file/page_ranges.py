@@ -98,10 +98,12 @@ def decode_masked(ranges: Sequence[PageRange], mask: pa.BooleanArray) -> list[pa
     the page ranges: its values have no fixed width of whole bytes, or it is damaged.
     """
     starts = list(accumulate((one.end - one.start for one in ranges), initial=mask.offset))[:-1]
-    PAGE_READS.add(amount=len(ranges))
     decoded = kernels.decode_masked([one[:4] for one in ranges], mask.buffers()[1], starts)
     arrays = [one.array(rows) for one, rows in zip(ranges, decoded, strict=True) if rows is not None]
-    return arrays if len(arrays) == len(ranges) else None
+    if len(arrays) < len(ranges):
+        return None
+    PAGE_READS.add(amount=len(ranges))
+    return arrays
 
 
 @dataclass(frozen=True, slots=True)

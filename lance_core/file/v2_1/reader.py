@@ -261,11 +261,10 @@ class ColumnReader:
 
         The rows `[start, end)` lie in one page of every leaf.
         """
-        unknown = [leaf for leaf in self._leaves if leaf.index_ranges(start, end)]
-        ranges = [leaf.index_ranges(start, end) for leaf in unknown]
-        buffers = iter(self._file.read_ranges([one for some in ranges for one in some]))
-        for leaf, some in zip(unknown, ranges, strict=True):
-            leaf.learn(start, [next(buffers) for _ in some])
+        unknown = [(leaf, ranges) for leaf in self._leaves if (ranges := leaf.index_ranges(start, end))]
+        buffers = iter(self._file.read_ranges([one for _, ranges in unknown for one in ranges]))
+        for leaf, ranges in unknown:
+            leaf.learn(start, [next(buffers) for _ in ranges])
 
     def _put_together(self, slices: Sequence[LeafSlice], first_row: int, num_rows: int) -> pa.Array:
         """Assemble the array of `num_rows` rows from the slices of all leaves. `first_row` is its first row

@@ -122,7 +122,7 @@ def is_evenly_dense(mask: pa.BooleanArray, dense_share: float) -> bool:
     """Return whether each block of a mask without nulls is decoded whole.
 
     The caller has found that at least `dense_share` of all rows are wanted. So a block with half of it counts
-    as dense, like a block that follows a dense one in `_are_dense`.
+    as dense, like a block that follows a dense one in `_are_dense`. Blocks begin with the mask here.
     """
     bits = mask.buffers()[1]
     return kernels.has_dense_blocks(bits, mask.offset, len(mask), _BLOCK_ROWS, dense_share / 2)

@@ -449,10 +449,12 @@ class MiniBlockPage(Page):
         return PAGE_BYTES + (0 if self._index is None else self._index.num_bytes)
 
     def _chunk_index(self, fetch: Fetch) -> _ChunkIndex:
-        index = self._index
-        if index is None:
-            index = self._index = self._parse_index(fetch(self.index_ranges))
-        return index
+        if self._index is None:
+            ranges = self.index_ranges
+            if ranges:  # none are left if another thread has read them meanwhile
+                self.learn(fetch(ranges))
+        assert self._index is not None
+        return self._index
 
     def _resolved(self, index: _ChunkIndex, values: Values, num_values: int) -> Values:
         """Return the values, looked up in the dictionary if the page has one."""

@@ -43,8 +43,8 @@ from lance_core.scan.run.strategy import Strategy
 # would be cheaper: then statistics of its values are gathered, which speed up the next filter.
 _LEARNING_SHARE = 1 / 32
 # In ranges with this many rows, a column that the scan returns is decoded once, and conditions on it are
-# evaluated on its values. In smaller ranges, conditions on numbers are always evaluated on pages: to decode
-# the values once more costs less than the steps of an evaluation.
+# evaluated on its values, unless all returned columns are narrow. In smaller ranges, conditions on numbers are
+# always evaluated on pages: to decode the values once more costs less than the steps of an evaluation.
 _LEAST_ROWS = 1 << 15
 # If a smaller share of rows is left, the next condition picks its values of these rows. A kernel compares
 # hundreds of values on a page in the time that one value takes to be picked.
@@ -186,8 +186,8 @@ class RowFilter:
         return self._narrow_bytes if self._has_dense_windows else 0
 
     def hold_outputs(self, matches: Matches, most_bytes: int) -> None:
-        """Find the row numbers for a scan that returns columns. Decode its other columns if many rows match,
-        and all values take few bytes.
+        """Find the row numbers for a scan that returns columns. If many rows match, and all values take few
+        bytes, decode the columns that are not decoded yet.
 
         Then no second job is needed for these rows. A column that cannot be decoded is left to that job,
         which raises the error after the rows before.
@@ -272,8 +272,10 @@ class RowFilter:
         return column if isinstance(column, StoredColumn) else None
 
     def _keeps_on_pages(self, condition: PageCondition) -> bool:
-        """Return whether a column that the scan returns is compared on its pages, too: to decode only values
-        that are kept takes less time than to decode all and to drop the others.
+        """Return whether a column that the scan returns is compared on its pages, too.
+
+        If many rows match, `hold_outputs` decodes only the values that are kept, which takes less time than
+        to decode all and to drop the others. If few match, few are picked.
         """
         return self._holds_narrow and condition.numbers is not None
 
@@ -353,7 +355,7 @@ class _Returned(NamedTuple):
     narrow_bytes: float
 
 
-def _divide(projection: FilteredProjection) -> _Returned:
+def _find_returned(projection: FilteredProjection) -> _Returned:
     outputs = range(projection.num_outputs)
     held = frozenset(projection.inputs.values()) & frozenset(outputs)
     are_stored = all(isinstance(projection.columns[number], DataColumn) for number in outputs)
@@ -362,7 +364,7 @@ def _divide(projection: FilteredProjection) -> _Returned:
     return _Returned(held, are_stored, _narrow_bytes(types) > 0, _narrow_bytes(others) if are_stored else 0)
 
 
-_returned: Derived[FilteredProjection, _Returned] = Derived(_divide)  # callers repeat projections
+_returned: Derived[FilteredProjection, _Returned] = Derived(_find_returned)  # callers repeat projections
 
 
 def _narrow_bytes(types: Iterable[pa.DataType]) -> float:
