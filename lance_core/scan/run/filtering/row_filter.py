@@ -43,8 +43,8 @@ from lance_core.scan.run.strategy import Strategy
 # would be cheaper: then statistics of its values are gathered, which speed up the next filter.
 _LEARNING_SHARE = 1 / 32
 # In ranges with this many rows, a column that the scan returns is decoded once, and conditions on it are
-# evaluated on its values, unless all returned columns are narrow. In smaller ranges, conditions on numbers are
-# always evaluated on pages: to decode the values once more costs less than the steps of an evaluation.
+# evaluated on its values, unless all returned columns are narrow. In smaller ranges, conditions on numbers
+# are always evaluated on pages: to decode the values once more costs less than the steps of an evaluation.
 _LEAST_ROWS = 1 << 15
 # If a smaller share of rows is left, the next condition picks its values of these rows. A kernel compares
 # hundreds of values on a page in the time that one value takes to be picked.

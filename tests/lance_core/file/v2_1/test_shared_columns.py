@@ -20,7 +20,7 @@ from lance_core.encodings.v2_1.layouts.miniblock import MiniBlockPage
 def test_an_index_that_another_thread_reads_first(
     version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """T45: it reads the index of a page between two steps of this thread, which then has nothing to read.
+    """Another thread reads the index of a page between steps of the first, which then has nothing to read.
 
     That was an error of Python without a name.
     """
