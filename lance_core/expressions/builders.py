@@ -6,7 +6,6 @@ All parsers use these functions, so that SQL text and Substrait messages mean th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from decimal import Decimal
 
 import pyarrow as pa
@@ -299,9 +298,10 @@ def plain_comparison(op: str, left: Expression, text: str, *, is_text: bool) -> 
     # No integer of Arrow has more digits, and Python refuses to read thousands.
     if not types.is_integer(kind) or not text.isdecimal() or len(text) > _MOST_DIGITS:
         return None
-    with suppress(OverflowError):
+    try:
         return Comparison(op, left, Literal(stored_integer(int(text), kind)))
-    return None
+    except OverflowError:
+        return None
 
 
 def distinct_from(left: Expression, right: Expression) -> Expression:

@@ -301,6 +301,8 @@ def _numbers(expression: Expression) -> _Numbers | None:
     """Return the numbers that meet a condition of comparisons of a numeric column with constants; None for
     other conditions.
     """
+    if isinstance(expression, Comparison):
+        return _compared(expression)
     if isinstance(expression, And | Or):
         join = _joined if isinstance(expression, And) else _united
         return reduce(join, [_numbers(part) for part in expression.parts])
@@ -310,21 +312,22 @@ def _numbers(expression: Expression) -> _Numbers | None:
     ):
         found = _numbers(expression.operand)
         return None if found is None else found.negated()
-    if isinstance(expression, IsIn):
-        return _listed(expression)
-    if not isinstance(expression, Comparison):
-        return None
-    op, left, right = expression.op, expression.left, expression.right
+    return _listed(expression) if isinstance(expression, IsIn) else None
+
+
+def _compared(comparison: Comparison) -> _Numbers | None:
+    """Return the numbers that meet a comparison; see `_numbers`."""
+    op, left, right = comparison.op, comparison.left, comparison.right
     if isinstance(left, Literal):
         op, left, right = FLIPPED[op], right, left
     if isinstance(left, Call):
         return _with_remainder(op, left, right)
-    if not isinstance(left, Column) or not isinstance(right, Literal) or left.type != right.type:
-        return None
-    kind = _number_type(left.type)
-    if kind is None or not right.value.is_valid:
+    if not isinstance(left, Column) or not isinstance(right, Literal):
         return None
     value = right.value
+    kind = _number_type(left.data_type) if left.data_type == value.type else None
+    if kind is None or not value.is_valid:
+        return None
     if pa.types.is_temporal(value.type):
         value = viewed(value, pa.from_numpy_dtype(kind))
     constant = value.as_py()
