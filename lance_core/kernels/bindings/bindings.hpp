@@ -102,6 +102,7 @@ inline OffsetsAndData as_tuple(VariableValues values) { return {std::move(values
 
 // Bind the kernels of the other files in this folder.
 void bind_encoders(nb::module_& m);        // encode.cpp
+void bind_filters(nb::module_& m);         // filters.cpp
 void bind_json(nb::module_& m);            // json.cpp
 void bind_byte_functions(nb::module_& m);  // byte_functions.cpp
 void bind_picks(nb::module_& m);           // single_values.cpp

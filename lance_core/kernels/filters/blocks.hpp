@@ -71,8 +71,8 @@ bool use_mapped(const FlatPage& page, PieceReader& file, size_t start, size_t en
   return is_done;
 }
 
-// Decodes these rows in blocks. Calls `use` with the rows of each, the number of its first row, counted from `start`,
-// and the number of its rows. Throws what `check_fixed_rows` and `decode_rows` throw.
+// Decodes rows [start, end) of values of `width` bytes in blocks. Calls `use` with the rows of each, the number of its
+// first row, counted from `start`, and the number of its rows. Throws what `check_fixed_rows` and `decode_rows` throw.
 template <class Pages, class Use>
 void each_block(const Pages& page, PieceReader& file, size_t start, size_t end, size_t width, Use use) {
   check_fixed_rows(page, start, end, width);
